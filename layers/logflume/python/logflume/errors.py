@@ -1,0 +1,104 @@
+"""What can go wrong, as types: raised where the foreign error is met, carrying what an operator needs."""
+
+from typing import ClassVar
+
+
+class LogflumeError(Exception):
+    """Base of every error of ours; `reason` is a short stable slug fit for metrics and the ledger."""
+
+    reason: str = "error"
+
+
+class ConfigurationError(LogflumeError):
+    """A setting is missing or wrong; nothing can run until it is mended."""
+
+    reason = "configuration"
+
+
+class NotificationError(LogflumeError):
+    """A message is none of the notification shapes we know."""
+
+    reason = "unknown_notification"
+
+
+class ObjectError(LogflumeError):
+    """Reading an object ended for good: retrying the same bytes cannot help.
+
+    `raw_offset` counts decompressed bytes, `wire_offset` the object's own; `status` is the ledger state that
+    the object ends in.
+    """
+
+    status: ClassVar[str] = "failed"
+
+    def __init__(self, reason: str, detail: str, *, raw_offset: int = 0, wire_offset: int = 0) -> None:
+        super().__init__(f"{reason}: {detail} (byte {raw_offset} decompressed, {wire_offset} in the object)")
+        self.reason = reason
+        self.detail = detail
+        self.raw_offset = raw_offset
+        self.wire_offset = wire_offset
+
+
+class ObjectDamaged(ObjectError):
+    """The compressed stream is truncated, fails its checksum, or is no stream at all."""
+
+
+class ObjectTooLarge(ObjectError):
+    """Decompressing would pass a configured cap: size, ratio or decoder window."""
+
+
+class ObjectGone(ObjectError):
+    """The object was deleted before it was read."""
+
+    status = "gone"
+
+
+class ObjectSuperseded(ObjectError):
+    """The key holds other bytes now (412 to If-Match): the newer object has a notification of its own."""
+
+    status = "superseded"
+
+
+class ObjectForbidden(ObjectError):
+    """S3 or KMS denies the read; without `s3:ListBucket` a missing key answers the same."""
+
+    status = "forbidden"
+
+
+class ObjectArchived(ObjectError):
+    """The object lies in an archive storage class and must be restored first."""
+
+    status = "archived"
+
+
+class ObjectUnavailable(LogflumeError):
+    """S3 keeps failing in a way that may pass: give the object back and try again later."""
+
+    reason = "object_unavailable"
+
+
+class LeaseLost(LogflumeError):
+    """Another reader took the object over: stop at once, write nothing more to the ledger."""
+
+    reason = "lease_lost"
+
+
+class StreamThrottled(LogflumeError):
+    """Kinesis refuses records for longer than we wait: continue later instead of paying a Lambda to sleep."""
+
+    reason = "stream_throttled"
+
+
+class BatchDamaged(LogflumeError):
+    """A stream record is no batch of ours, or breaks a limit; `reason` says which, nothing of it is trusted."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+
+
+class IndexOutage(LogflumeError):
+    """OpenSearch cannot take documents now (down, denied, full): hand the records back, dead-letter nothing."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason

@@ -1,0 +1,22 @@
+"""Quotas and limits, each with its unit and its source."""
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+# The grid on which everything resumable happens: steps of decompressed bytes.
+STEP_BYTES = 1 * MIB
+
+# Kinesis Data Streams, PutRecords: 500 records a call; a record's data and key up to 1 MiB (the classic quota,
+# kept because every tool honours it). AWS allows 5 MiB a call, but serialising such a call takes 20 MiB of
+# memory: ours stay at 1 MiB.
+KINESIS_MAX_RECORD_BYTES = 1 * MIB
+KINESIS_MAX_RECORDS_PER_CALL = 500
+KINESIS_CALL_BYTES = 1 * MIB
+
+# One batch = one Kinesis record; whichever comes first closes it, and the decoder enforces the same.
+BATCH_TARGET_WIRE_BYTES = 512 * KIB
+BATCH_MAX_RAW_BYTES = 8 * MIB
+BATCH_MAX_EVENTS = 50_000
+
+# An event's bytes kept at most; 64 KiB below the record limit, so that an incompressible one fits with its header.
+EVENT_MAX_BYTES = KINESIS_MAX_RECORD_BYTES - 64 * KIB
