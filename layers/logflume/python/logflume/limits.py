@@ -14,9 +14,17 @@ KINESIS_MAX_RECORDS_PER_CALL = 500
 KINESIS_CALL_BYTES = 1 * MIB
 
 # One batch = one Kinesis record; whichever comes first closes it, and the decoder enforces the same.
-BATCH_TARGET_WIRE_BYTES = 512 * KIB
+BATCH_TARGET_WIRE_BYTES = 480 * KIB  # a slice later it closes: two records fit into one call
 BATCH_MAX_RAW_BYTES = 8 * MIB
 BATCH_MAX_EVENTS = 50_000
 
 # An event's bytes kept at most; 64 KiB below the record limit, so that an incompressible one fits with its header.
 EVENT_MAX_BYTES = KINESIS_MAX_RECORD_BYTES - 64 * KIB
+
+# Decompression: what an object may ask for before it counts as hostile or broken (all configurable). Deflate alone
+# reaches 1032:1, honest logs 5:1 to 100:1, and a ratio says nothing about small objects. 128 MiB of window is what
+# the xz and zstd tools themselves write at most (`xz -9`, `zstd --long`).
+DECODED_MAX_BYTES = 1 << 40
+DECODED_MAX_RATIO = 500
+DECODED_RATIO_FROM_BYTES = 1 << 30
+DECODER_MAX_WINDOW_BYTES = 128 * MIB

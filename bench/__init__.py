@@ -1,0 +1,1 @@
+"""Benchmarks: CPU seconds per million events and ratios within one run, as JSON on standard output."""

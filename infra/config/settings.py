@@ -1,0 +1,187 @@
+"""Settings of a deployment: profile files and command-line context, validated into one frozen struct."""
+
+import platform
+import re
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta, inspect
+
+from logflume.errors import ConfigurationError
+
+CONFIG_DIR = Path(__file__).parent
+BASE = "default"
+
+# Files in the same folder that are no profile.
+NOT_PROFILES = frozenset({"pipeline"})
+
+# Context keys of the app that are no settings.
+APP_KEYS = frozenset({"profile", "nag"})
+
+# CDK's own context keys carry one of "@:/-"; a plain word is meant for us, so a misspelt one is an error.
+_OUR_KEY = re.compile(r"[a-z][a-z0-9_]*")
+
+_MACHINES: dict[str, Literal["arm64", "x86_64"]] = {
+    "aarch64": "arm64",
+    "amd64": "x86_64",
+    "arm64": "arm64",
+    "x86_64": "x86_64",
+}
+
+# The retention periods that CloudWatch Logs accepts (PutRetentionPolicy), in days.
+LogRetention = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 3653]
+
+# Lambda quotas: memory in MB, timeout in seconds.
+Memory = Annotated[int, Meta(ge=128, le=10_240)]
+Timeout = Annotated[int, Meta(ge=30, le=900)]
+
+
+def _text(pattern: str, description: str) -> Meta:
+    return Meta(pattern=pattern, description=description)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a deployment is made of. Meanings and defaults are written in `default.toml`."""
+
+    deployment: Annotated[
+        str, _text(r"^[A-Za-z][A-Za-z0-9-]{0,62}$", "letters, digits and hyphens, a letter first, 63 at most")
+    ]
+    architecture: Literal["arm64", "x86_64", "host"]
+    removal: Literal["retain", "destroy"]
+    # No character that means something in an IAM resource or in a URL: the prefix is written into both.
+    drop_prefix: Annotated[str, _text(r"^([A-Za-z0-9_.-]+/)+$", 'folder names, each followed by "/"')]
+    opensearch_endpoint: Annotated[
+        str, _text(r"^(https?://([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(:[0-9]{1,5})?/?)?$", "https://host[:port]")
+    ]
+    opensearch_auth: Literal["none", "basic", "es", "aoss"]
+    opensearch_secret_arn: Annotated[
+        str, _text(r"^(arn:aws[a-z-]*:secretsmanager:[^*?]+)?$", "the ARN of a Secrets Manager secret")
+    ]
+    opensearch_resource_arn: Annotated[
+        str,
+        _text(r"^(arn:aws[a-z-]*:(es|aoss):[^*?]+[^*?/])?$", "the ARN of an OpenSearch domain or collection"),
+    ]
+    index_prefix: Annotated[
+        str, _text(r"^[a-z][a-z0-9_-]{0,62}$", 'lower case letters, digits, "_" and "-", a letter first')
+    ]
+    stream_shards: Annotated[int, Meta(ge=0, le=10_000)]
+    stream_retention_hours: Annotated[int, Meta(ge=24, le=8_760)]
+    reader_memory_mb: Memory
+    reader_timeout_s: Timeout
+    reader_concurrency: Annotated[int, Meta(ge=2, le=1_000)]
+    indexer_memory_mb: Memory
+    indexer_timeout_s: Timeout
+    indexer_batch: Annotated[int, Meta(ge=1, le=10_000)]
+    indexer_window_s: Annotated[int, Meta(ge=0, le=300)]
+    indexer_parallelization: Annotated[int, Meta(ge=1, le=10)]
+    log_retention_days: LogRetention
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+
+    @property
+    def machine(self) -> Literal["arm64", "x86_64"]:
+        """The functions' instruction set, with `host` resolved to this machine's."""
+        if self.architecture == "host":
+            return _MACHINES[platform.machine().lower()]
+        return self.architecture
+
+
+_FIELDS = {field.name: field for field in msgspec.structs.fields(Settings)}
+
+
+def load(context: Mapping[str, object], folder: Path = CONFIG_DIR) -> Settings:
+    """Settings of the profile that `context` names: default.toml, the profile's file, then `context` itself.
+
+    Raises `ConfigurationError` listing everything that is wrong, each with its place, what was found there
+    and what is allowed.
+    """
+    profile = str(context.get("profile") or BASE)
+    problems: list[str] = []
+    values: dict[str, Any] = {}
+    for name in dict.fromkeys((BASE, profile)):
+        values |= _checked(_read(name, folder), f"infra/config/{name}.toml", problems)
+    given = {key: value for key, value in context.items() if _OUR_KEY.fullmatch(key) and key not in APP_KEYS}
+    values |= _checked(given, "context (-c)", problems, written_as_text=True)
+    problems += [f"infra/config/{BASE}.toml: {key} is missing" for key in _FIELDS if key not in values]
+    if not problems:
+        settings = Settings(**values)
+        problems = _contradictions(settings, profile)
+        if not problems:
+            return settings
+    raise ConfigurationError("\n".join(problems))
+
+
+def _read(name: str, folder: Path) -> dict[str, Any]:
+    profiles = sorted(path.stem for path in folder.glob("*.toml") if path.stem not in NOT_PROFILES)
+    if name not in profiles:
+        raise ConfigurationError(
+            f"there is no profile {name!r}{_suggestion(name, profiles)}; infra/config has " + ", ".join(profiles)
+        )
+    try:
+        return tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"infra/config/{name}.toml: not TOML: {error}") from error
+
+
+def _checked(
+    given: Mapping[str, object], place: str, problems: list[str], *, written_as_text: bool = False
+) -> dict[str, Any]:
+    """The valid ones of `given`; every other one adds a line to `problems`."""
+    valid: dict[str, Any] = {}
+    for key, value in given.items():
+        field = _FIELDS.get(key)
+        if field is None:
+            problems.append(f"{place}: unknown setting {key!r}{_suggestion(key, [*_FIELDS, *APP_KEYS])}")
+            continue
+        try:
+            valid[key] = msgspec.convert(value, field.type, strict=not written_as_text)
+        except msgspec.ValidationError:
+            allowed = _allowed(inspect.type_info(field.type))
+            near = _suggestion(value, allowed.split(", ")) if isinstance(value, str) else ""
+            problems.append(f"{place}: {key} = {value!r}{near}; allowed: {allowed}")
+    return valid
+
+
+def _allowed(kind: inspect.Type) -> str:
+    match kind:
+        case inspect.LiteralType(values=values):
+            return ", ".join(str(value) for value in values)
+        case inspect.IntType(ge=low, le=high):
+            return f"a whole number from {low} to {high}"
+        case inspect.Metadata(extra_json_schema={"description": str(description)}):
+            return description
+        case _:
+            raise AssertionError(kind)
+
+
+def _contradictions(settings: Settings, profile: str) -> list[str]:
+    """What is wrong with values that are each allowed."""
+    endpoint, auth = urlsplit(settings.opensearch_endpoint), settings.opensearch_auth
+    problems = []
+    if not settings.opensearch_endpoint:
+        problems.append(
+            "opensearch_endpoint is not set: pass -c opensearch_endpoint=https://host[:port], "
+            f"or write it into infra/config/{profile}.toml"
+        )
+    if endpoint.scheme == "http" and auth != "none" and endpoint.hostname not in {"127.0.0.1", "::1", "localhost"}:
+        problems.append(
+            f"opensearch_endpoint = {settings.opensearch_endpoint!r}: opensearch_auth = {auth!r} needs https"
+        )
+    if (auth == "basic") != bool(settings.opensearch_secret_arn):
+        problems.append(
+            f"opensearch_auth = {auth!r} with opensearch_secret_arn = {settings.opensearch_secret_arn!r}: "
+            "basic needs the secret, no other kind takes one"
+        )
+    arn = settings.opensearch_resource_arn
+    if arn and arn.split(":")[2] != auth:
+        problems.append(f"opensearch_resource_arn = {arn!r} does not fit opensearch_auth = {auth!r}")
+    return problems
+
+
+def _suggestion(word: str, known: list[str]) -> str:
+    near = get_close_matches(word, known, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -1,0 +1,244 @@
+"""`_bulk`: operations into requests, every item's answer into a verdict.
+
+Contract of `Bulk.deliver`: when it returns, OpenSearch holds every operation's document except those it names as
+rejected; when it raises `IndexOutage`, some may not be there and all may be sent again. Operations are `create` with
+fixed ids, so sending again is harmless: 409 says that the document is there.
+"""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+import msgspec
+from isal import isal_zlib
+
+from logflume.backoff import full_jitter
+from logflume.errors import IndexOutage
+
+# Waiting for a busy cluster costs Lambda time; after this the records go back to the stream, which keeps them.
+PATIENCE_S = 60.0
+_BACKOFF_FIRST_S = 0.25
+_BACKOFF_MAX_S = 15.0
+_GZIP_LEVEL = 1
+_GZIP_WBITS = 31
+
+# So many operations of one request refused for one reason are no bad documents but a wrong mapping or template.
+MASS_REJECTION_SHARE = 0.2
+MASS_REJECTION_MIN = 100
+
+# Error types that say the index or our rights are at fault, not the document (status 400, 403 or 404 alike).
+_OUTAGE_TYPES = frozenset(
+    {
+        "security_exception",
+        "validation_exception",  # the cluster's shard limit
+        "index_closed_exception",
+        "index_not_found_exception",
+        "authorization_exception",
+    }
+)
+_BLOCK_TYPE = "cluster_block_exception"
+
+
+class Verdict(Enum):
+    """What an item's answer asks for."""
+
+    CREATED = "created"
+    DUPLICATE = "duplicate"
+    RETRY = "retry"
+    REJECTED = "rejected"
+    BLOCKED = "blocked"
+    OUTAGE = "outage"
+
+
+class ItemError(msgspec.Struct):
+    """Why an item failed."""
+
+    type: str = ""
+    reason: str = ""
+
+
+class ItemAnswer(msgspec.Struct):
+    """One item of a `_bulk` answer."""
+
+    status: int
+    error: ItemError | None = None
+
+
+class _Item(msgspec.Struct):
+    create: ItemAnswer
+
+
+class _Answer(msgspec.Struct):
+    items: list[_Item]
+
+
+_answer = msgspec.json.Decoder(_Answer)
+
+# Only what is read comes back, whatever the server would like to say.
+FILTER_PATH = "items.*.status,items.*.error.type,items.*.error.reason"
+
+
+def verdict(item: ItemAnswer) -> Verdict:
+    """An item's verdict: by error type first, by status second."""
+    kind = item.error.type if item.error else ""
+    if kind == _BLOCK_TYPE:
+        return Verdict.RETRY if item.status == 429 else Verdict.BLOCKED
+    if kind in _OUTAGE_TYPES:
+        return Verdict.OUTAGE
+    if 200 <= item.status < 300:
+        return Verdict.CREATED
+    if item.status == 409:
+        return Verdict.DUPLICATE
+    if item.status == 429 or item.status >= 500:
+        return Verdict.RETRY
+    if item.status in (401, 403, 404):
+        return Verdict.OUTAGE
+    return Verdict.REJECTED
+
+
+class Sender(Protocol):
+    """Sends one request; the HTTP status and the answer's text. Raises `ConnectionError` or `TimeoutError`."""
+
+    def bulk(self, body: bytes) -> tuple[int, str]:
+        """Send a gzipped `_bulk` body."""
+        ...
+
+
+@dataclass
+class Delivery:
+    """What became of a request's operations; `rejected` maps their index to the reason."""
+
+    created: int = 0
+    duplicates: int = 0
+    retries: int = 0
+    requests: int = 0
+    raw_bytes: int = 0
+    wire_bytes: int = 0
+    rejected: dict[int, ItemError] = field(default_factory=dict)
+
+
+class Bulk:
+    """Delivers operations, with retries, splitting and bisecting. Safe to call from several threads."""
+
+    def __init__(
+        self,
+        sender: Sender,
+        *,
+        patience_s: float = PATIENCE_S,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._sender = sender
+        self._patience_s = patience_s
+        self._clock = clock
+        self._sleep = sleep
+
+    def deliver(self, operations: Sequence[bytes], *, deadline: float, tolerant: bool = False) -> Delivery:
+        """Deliver all operations, each "action LF source LF".
+
+        `deadline` is on this object's clock. `tolerant` (for records that have waited long) takes blocked indices
+        and mass rejections for rejections instead of an outage, so that they do not stall a shard for ever.
+        """
+        done = Delivery()
+        give_up = min(deadline, self._clock() + self._patience_s)
+        work: deque[list[int]] = deque([list(range(len(operations)))])
+        attempt = 0
+        while work:
+            indices = work.popleft()
+            again, why = self._attempt(operations, indices, done, work, tolerant=tolerant)
+            if not again:
+                continue
+            if len(again) < len(indices):
+                attempt = 0  # some went through: the cluster is alive
+            pause = full_jitter(attempt, _BACKOFF_FIRST_S, _BACKOFF_MAX_S)
+            if self._clock() + pause >= give_up:
+                raise IndexOutage("busy", f"{len(again)} of {len(operations)} operations still refused: {why}")
+            self._sleep(pause)
+            attempt += 1
+            done.retries += len(again)
+            work.append(again)
+        return done
+
+    def _attempt(
+        self,
+        operations: Sequence[bytes],
+        indices: list[int],
+        done: Delivery,
+        work: deque[list[int]],
+        *,
+        tolerant: bool,
+    ) -> tuple[list[int], str]:
+        """One request. Returns the operations to send again, and why; smaller pieces go to `work`."""
+        body = b"".join([operations[i] for i in indices])
+        packed = isal_zlib.compress(body, _GZIP_LEVEL, _GZIP_WBITS)
+        done.requests += 1
+        done.raw_bytes += len(body)
+        done.wire_bytes += len(packed)
+        try:
+            status, text = self._sender.bulk(packed)
+        except (ConnectionError, TimeoutError) as error:
+            return indices, f"{type(error).__name__}: {error}"
+        if status in (400, 413):
+            if len(indices) == 1:
+                done.rejected[indices[0]] = ItemError(f"request_{status}", text[:500])
+            else:
+                half = len(indices) // 2
+                work.extend((indices[:half], indices[half:]))
+            return [], ""
+        if status == 429 or status >= 500:
+            return indices, f"HTTP {status}"
+        if not 200 <= status < 300:
+            raise IndexOutage(f"http_{status}", text[:500])
+        items = _read(text, len(indices))
+        if items is None:
+            return indices, "unreadable answer"
+        return self._sort(indices, items, done, tolerant=tolerant)
+
+    @staticmethod
+    def _sort(indices: list[int], items: list[ItemAnswer], done: Delivery, *, tolerant: bool) -> tuple[list[int], str]:
+        again: list[int] = []
+        why = ""
+        refused: dict[int, ItemError] = {}
+        for index, item in zip(indices, items, strict=True):
+            if item.error is None and item.status == 201:
+                done.created += 1
+                continue
+            found = verdict(item)
+            error = item.error or ItemError(f"status_{item.status}")
+            match found:
+                case Verdict.CREATED:
+                    done.created += 1
+                case Verdict.DUPLICATE:
+                    done.duplicates += 1
+                case Verdict.RETRY:
+                    again.append(index)
+                    why = f"{item.status} {error.type}"
+                case Verdict.REJECTED:
+                    refused[index] = error
+                case Verdict.BLOCKED if tolerant:
+                    refused[index] = error
+                case _:
+                    raise IndexOutage(error.type or f"status_{item.status}", error.reason[:500])
+        if refused and not tolerant:
+            _raise_for_mass_rejection(refused, len(indices))
+        done.rejected.update(refused)
+        return again, why
+
+
+def _raise_for_mass_rejection(refused: dict[int, ItemError], operations: int) -> None:
+    kind, count = Counter(error.type for error in refused.values()).most_common(1)[0]
+    if count >= max(MASS_REJECTION_MIN, MASS_REJECTION_SHARE * operations):
+        example = next(error.reason for error in refused.values() if error.type == kind)
+        raise IndexOutage("mass_rejection", f"{count} of {operations} operations: {kind}: {example[:300]}")
+
+
+def _read(text: str, count: int) -> list[ItemAnswer] | None:
+    """The items' answers in order, or None where the answer is cut or not what was asked for."""
+    try:
+        items = _answer.decode(text).items
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+    return [item.create for item in items] if len(items) == count else None

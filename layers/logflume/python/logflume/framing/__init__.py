@@ -1,0 +1,1 @@
+"""Framing: decompressed bytes to events with their exact byte offsets."""

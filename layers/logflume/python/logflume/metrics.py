@@ -1,0 +1,63 @@
+"""Metrics: what the stages counted, as CloudWatch metrics of the function and its deployment.
+
+Names are part of the interface: dashboards, alarms and the command line read them. Object keys are never dimensions.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from aws_lambda_powertools.metrics import MetricUnit
+
+_COUNT, _BYTES = MetricUnit.Count, MetricUnit.Bytes
+
+# What a stage counts -> the metric's name and unit.
+READER: Mapping[str, tuple[str, MetricUnit]] = {
+    "objects_done": ("ObjectsDone", _COUNT),
+    "objects_failed": ("ObjectsFailed", _COUNT),
+    "objects_gone": ("ObjectsGone", _COUNT),
+    "objects_superseded": ("ObjectsSuperseded", _COUNT),
+    "objects_skipped": ("ObjectsSkipped", _COUNT),
+    "objects_repeated": ("ObjectsRepeated", _COUNT),
+    "objects_given_back": ("ObjectsGivenBack", _COUNT),
+    "continuations": ("Continuations", _COUNT),
+    "messages_unknown": ("MessagesUnknown", _COUNT),
+    "messages_renewed": ("MessagesRenewed", _COUNT),
+    "events_read": ("EventsRead", _COUNT),
+    "bytes_read": ("BytesRead", _BYTES),
+    "stored_bytes_read": ("StoredBytesRead", _BYTES),
+    "batches_put": ("BatchesPut", _COUNT),
+    "batch_bytes_put": ("BatchBytesPut", _BYTES),
+    "put_retries": ("PutRetries", _COUNT),
+}
+INDEXER: Mapping[str, tuple[str, MetricUnit]] = {
+    "indexed": ("EventsIndexed", _COUNT),
+    "duplicates": ("EventsDuplicate", _COUNT),
+    "rejected": ("EventsRejected", _COUNT),
+    "records_damaged": ("RecordsDamaged", _COUNT),
+    "retries": ("IndexRetries", _COUNT),
+    "requests": ("BulkRequests", _COUNT),
+    "body_bytes": ("BulkBytes", _BYTES),
+    "wire_bytes": ("BulkWireBytes", _BYTES),
+    "outages": ("IndexOutages", _COUNT),
+    "connections_opened": ("ConnectionsOpened", _COUNT),
+}
+# Always there, zero included: what did not happen must be visible, too.
+_ALWAYS = frozenset({"events_read", "indexed", "connections_opened"})
+
+LAG = "IndexLag"  # milliseconds from the object's creation to its events being indexed
+
+
+class Publisher(Protocol):
+    """The part of Powertools' `Metrics` that is used here."""
+
+    def add_metric(self, name: str, unit: MetricUnit, value: float) -> None:
+        """Add a value to the invocation's metrics."""
+        ...
+
+
+def publish(metrics: Publisher, names: Mapping[str, tuple[str, MetricUnit]], counts: Mapping[str, int]) -> None:
+    """Hand the counts over; zeros are left out but for those that must be seen."""
+    for count, (name, unit) in names.items():
+        value = counts.get(count, 0)
+        if value or count in _ALWAYS:
+            metrics.add_metric(name, unit, value)

@@ -1,0 +1,51 @@
+"""Timestamps: what a document's `@timestamp` says, as Unix milliseconds."""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+# Years that a millisecond count must fall in to be taken for one (OpenSearch reads bare numbers as epoch_millis).
+_MIN_MS = 0
+_MAX_MS = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z
+
+
+def from_json(value: bytes) -> int | None:
+    """Milliseconds of a raw JSON value: an ISO 8601 string (UTC where it names no zone) or epoch milliseconds."""
+    try:
+        found = msgspec.json.decode(value)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    return from_value(found)
+
+
+def from_value(value: object) -> int | None:
+    """The same of a decoded value."""
+    if isinstance(value, str):
+        return _from_iso(value)
+    if isinstance(value, int) and not isinstance(value, bool) and _MIN_MS <= value <= _MAX_MS:
+        return value
+    return None
+
+
+def _from_iso(text: str) -> int | None:
+    if len(text) < 10 or text[4] != "-" or " " in text:  # fromisoformat takes more than OpenSearch's strict format
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    milliseconds = int(moment.timestamp() * 1000)
+    return milliseconds if _MIN_MS <= milliseconds <= _MAX_MS else None
+
+
+def to_iso(milliseconds: int) -> str:
+    """`2026-11-21T07:25:00.000Z`."""
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
+
+
+def partition(milliseconds: int, by: str) -> str:
+    """The index's date: `2026.11.21` by day, `2026.11` by month."""
+    return f"{datetime.fromtimestamp(milliseconds // 1000, UTC):{'%Y.%m.%d' if by == 'day' else '%Y.%m'}}"

@@ -1,0 +1,104 @@
+"""Synthesised stacks as tests want to read them: resources by construct path, references as text."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+
+from infra.config.settings import load
+from infra.stacks.ingest import IngestStack
+
+ROOT = Path(__file__).parents[2]
+FLAGS: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
+DOMAIN = "arn:aws:es:eu-west-1:123456789012:domain/logs"
+SECRET = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:search-AbCdEf"
+ENDPOINT = "https://search.example.com"
+
+# Every kind of deployment that the settings can ask for.
+VARIANTS: dict[str, dict[str, str]] = {
+    "default": {"opensearch_endpoint": ENDPOINT},
+    "local": {"profile": "local"},
+    "domain": {"opensearch_endpoint": ENDPOINT, "opensearch_resource_arn": DOMAIN},
+    "serverless": {
+        "opensearch_endpoint": ENDPOINT,
+        "opensearch_auth": "aoss",
+        "opensearch_resource_arn": "arn:aws:aoss:eu-west-1:123456789012:collection/abc123",
+    },
+    "basic": {"opensearch_endpoint": ENDPOINT, "opensearch_auth": "basic", "opensearch_secret_arn": SECRET},
+    "provisioned": {"opensearch_endpoint": ENDPOINT, "stream_shards": "4", "stream_retention_hours": "8760"},
+}
+
+
+def build(context: Mapping[str, str], folder: Path, *, checked: bool = False) -> tuple[cdk.App, IngestStack]:
+    """The app as infra/app.py makes it, without building layers."""
+    skip_layers = {"aws:cdk:bundling-stacks": [], "aws:cdk:enable-path-metadata": True}
+    app = cdk.App(outdir=str(folder), context=FLAGS | skip_layers, builtin_cloud_formation_validation=checked)
+    return app, IngestStack(app, load(context))
+
+
+class Synthesised:
+    """A template whose parts are found and shown by construct path: `${Drop/Queue.Arn}`."""
+
+    def __init__(self, template: Mapping[str, Any]) -> None:
+        self.template = template
+        self._paths = {
+            name: resource["Metadata"]["aws:cdk:path"].split("/", 1)[1].removesuffix("/Resource")
+            for name, resource in template["Resources"].items()
+        }
+        self.resources = {self._paths[name]: resource for name, resource in template["Resources"].items()}
+
+    def of_type(self, kind: str) -> dict[str, dict[str, Any]]:
+        return {path: resource for path, resource in self.resources.items() if resource["Type"] == kind}
+
+    def properties(self, path: str) -> Any:
+        """The properties of the resource at `path`, every reference shown as text."""
+        return self.shown(self.resources[path]["Properties"])
+
+    def outputs(self) -> dict[str, str]:
+        return {key: self.shown(output["Value"]) for key, output in self.template["Outputs"].items()}
+
+    def shown(self, value: Any) -> Any:
+        match value:
+            case {"Ref": name}:
+                return f"${{{self._paths.get(name, name)}}}"
+            case {"Fn::GetAtt": [name, attribute]}:
+                return f"${{{self._paths[name]}.{attribute}}}"
+            case {"Fn::Join": [separator, parts]}:
+                return separator.join(self.shown(part) for part in parts)
+            case dict():
+                return {key: self.shown(part) for key, part in value.items()}
+            case list():
+                return [self.shown(part) for part in value]
+            case _:
+                return value
+
+    def permissions(self, role: str) -> dict[str, set[str]]:
+        """What the role at `role` is allowed: resource → actions."""
+        properties = self.properties(role)
+        assert not properties.get("ManagedPolicyArns")
+        allowed: dict[str, set[str]] = {}
+        for policy in properties["Policies"]:
+            for statement in policy["PolicyDocument"]["Statement"]:
+                assert statement["Effect"] == "Allow"
+                for resource in _listed(statement["Resource"]):
+                    allowed.setdefault(resource, set()).update(_listed(statement["Action"]))
+        return allowed
+
+    def denies_plain_http(self, policy: str) -> set[str]:
+        """The resources that the policy at `policy` denies to everyone for every action without TLS."""
+        denied: set[str] = set()
+        for statement in self.properties(policy)["PolicyDocument"]["Statement"]:
+            if (
+                statement["Effect"] == "Deny"
+                and statement["Principal"] in ("*", {"AWS": "*"})
+                and statement["Action"] in ("s3:*", "sqs:*")
+                and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+            ):
+                denied.update(_listed(statement["Resource"]))
+        return denied
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

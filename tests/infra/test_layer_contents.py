@@ -1,0 +1,141 @@
+"""The layers as they are built for Lambda: the right platform, complete, small, the same every time."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from infra.constructs import bundling
+from logflume.errors import ConfigurationError
+from tests.infra.synthesis import FLAGS
+
+ELF_MACHINES = {"x86_64": 62, "arm64": 183}  # e_machine (System V ABI)
+MAX_ZIPPED_MB = 12
+
+
+@pytest.fixture(scope="module", params=sorted(ELF_MACHINES))
+def architecture(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def python(architecture: str) -> Path:
+    return bundling.dependencies(architecture) / "python"
+
+
+def test_every_shared_object_is_for_the_functions_architecture(architecture: str, python: Path) -> None:
+    objects = list(python.rglob("*.so"))
+    machines = {int.from_bytes(path.read_bytes()[18:20], "little") for path in objects}
+    assert machines == {ELF_MACHINES[architecture]}
+    assert {path.relative_to(python).parts[0] for path in objects} >= {"isal", "msgpack", "msgspec", "backports"}
+
+
+def test_every_requirement_is_in_the_layer_at_its_locked_version(python: Path) -> None:
+    lines = bundling.REQUIREMENTS.read_text().splitlines()
+    locked = {line.split()[0].lower().replace("-", "_") for line in lines if "==" in line}
+    found = {path.name.removesuffix(".dist-info").lower().replace("-", "==") for path in python.glob("*.dist-info")}
+    assert found == locked
+    assert all((path / "METADATA").is_file() for path in python.glob("*.dist-info"))
+
+
+def test_what_is_never_imported_is_left_out(python: Path) -> None:
+    unwanted = [path for path in python.rglob("*") if path.suffix in (".pyi", ".pyc", ".pyx", ".h")]
+    assert not unwanted
+    assert not (python / "bin").exists()
+    assert not list(python.rglob("__pycache__"))
+
+
+def test_nothing_in_the_layer_names_the_machine_that_built_it(python: Path) -> None:
+    here = str(bundling.ROOT).encode()
+    assert not [path for path in python.rglob("*") if path.is_file() and here in path.read_bytes()]
+
+
+def test_the_zipped_layer_is_small(python: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "layer.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
+        for path in python.rglob("*"):
+            zipped.write(path, path.relative_to(python.parent))
+    assert archive.stat().st_size < MAX_ZIPPED_MB * 1_000_000
+
+
+def test_the_layer_is_built_once_and_needs_no_network_then(
+    architecture: str, python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    assert bundling.dependencies(architecture) / "python" == python
+
+
+def test_changed_requirements_are_installed_again_and_a_failure_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = tmp_path / "requirements.txt"
+    wrong.write_text("msgpack==1.2.4 --hash=sha256:" + "0" * 64 + "\n")
+    monkeypatch.setattr(bundling, "REQUIREMENTS", wrong)
+    monkeypatch.setattr(bundling, "BUILT", tmp_path / "built")
+    with pytest.raises(ConfigurationError, match="uv could not install"):
+        bundling.dependencies("arm64")
+    assert not list((tmp_path / "built").iterdir())
+
+
+def test_without_uv_it_is_said_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundling, "BUILT", tmp_path / "built")
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ConfigurationError, match=r"uv is missing.*infra/setup\.sh"):
+        bundling.dependencies("arm64")
+
+
+def test_the_library_layer_holds_the_package_and_the_pipeline_beside_it() -> None:
+    python = bundling.library() / "python"
+    assert (python / "pipeline.toml").read_bytes() == bundling.PIPELINE.read_bytes()
+    assert (python / "logflume" / "errors.py").read_bytes() == (bundling.LIBRARY / "logflume/errors.py").read_bytes()
+    assert not list(python.rglob("__pycache__"))
+
+
+@pytest.mark.parametrize("change", ["code", "pipeline"])
+def test_a_change_of_code_or_pipeline_makes_another_library_layer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    shutil.copytree(bundling.LIBRARY, tmp_path / "python", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(bundling.PIPELINE, tmp_path)
+    monkeypatch.setattr(bundling, "LIBRARY", tmp_path / "python")
+    monkeypatch.setattr(bundling, "PIPELINE", tmp_path / "pipeline.toml")
+    monkeypatch.setattr(bundling, "BUILT", tmp_path / "built")
+    before = bundling.library()
+    assert bundling.library() == before
+    changed = tmp_path / ("pipeline.toml" if change == "pipeline" else "python/logflume/errors.py")
+    changed.write_text(changed.read_text() + "# changed\n")
+    after = bundling.library()
+    assert after != before
+    assert (
+        "# changed" in (after / "python" / changed.relative_to(tmp_path).as_posix().removeprefix("python/")).read_text()
+    )
+
+
+def test_the_app_synthesises_without_network_account_or_docker(tmp_path: Path) -> None:
+    for architecture in ELF_MACHINES:
+        bundling.dependencies(architecture)
+    bundling.library()
+    nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
+    context = json.dumps(FLAGS | {"profile": "local"})
+    done = subprocess.run(
+        [sys.executable, "-m", "infra.app"],
+        cwd=bundling.ROOT,
+        env=kept
+        | nowhere
+        | {"CDK_OUTDIR": str(tmp_path), "CDK_CONTEXT_JSON": context, "AWS_EC2_METADATA_DISABLED": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    layers = [folder for folder in tmp_path.glob("asset.*") if (folder / "python").is_dir()]
+    assert {(folder / "python/logflume").is_dir() for folder in layers} == {True, False}
+    assert not [path for path in tmp_path.rglob("*") if path.suffix == ".pyc" or path.name == "__pycache__"]

@@ -1,0 +1,155 @@
+"""Settings: which value wins, and what a person is told who got one wrong."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra.config.settings import CONFIG_DIR, NOT_PROFILES, load
+from logflume.errors import ConfigurationError
+
+ENDPOINT = "https://search.example.com:9200"
+SECRET = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:search-AbCdEf"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copy(CONFIG_DIR / "default.toml", tmp_path)
+    (tmp_path / "pipeline.toml").write_text("[[source]]\n")
+    return tmp_path
+
+
+def problem(context: dict[str, object], folder: Path = CONFIG_DIR) -> str:
+    with pytest.raises(ConfigurationError) as raised:
+        load(context, folder)
+    return str(raised.value)
+
+
+def test_the_defaults_are_those_of_default_toml() -> None:
+    settings = load({"opensearch_endpoint": ENDPOINT})
+    assert (settings.deployment, settings.machine, settings.removal) == ("logflume", "arm64", "retain")
+    assert (settings.stream_shards, settings.stream_retention_hours) == (0, 168)
+
+
+def test_a_profile_wins_over_the_defaults_and_the_context_over_both(folder: Path) -> None:
+    (folder / "big.toml").write_text(
+        f'opensearch_endpoint = "{ENDPOINT}"\nstream_shards = 8\nreader_concurrency = 50\n'
+    )
+    settings = load({"profile": "big", "stream_shards": "16"}, folder)
+    assert (settings.stream_shards, settings.reader_concurrency, settings.indexer_batch) == (16, 50, 100)
+
+
+@pytest.mark.parametrize("profile", sorted(p.stem for p in CONFIG_DIR.glob("*.toml") if p.stem not in NOT_PROFILES))
+def test_every_profile_in_the_repository_is_valid(profile: str) -> None:
+    assert load({"profile": profile, "opensearch_endpoint": ENDPOINT}).opensearch_endpoint == ENDPOINT
+
+
+@pytest.mark.parametrize(("machine", "expected"), [("aarch64", "arm64"), ("arm64", "arm64"), ("x86_64", "x86_64")])
+def test_host_is_this_machines_architecture(monkeypatch: pytest.MonkeyPatch, machine: str, expected: str) -> None:
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    assert load({"profile": "local"}).machine == expected
+
+
+def test_a_missing_endpoint_says_how_to_give_one() -> None:
+    assert "opensearch_endpoint is not set: pass -c opensearch_endpoint=https://" in problem({})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "allowed"),
+    [
+        ("stream_shards", "many", "a whole number from 0 to 10000"),
+        ("stream_shards", "-1", "a whole number from 0 to 10000"),
+        ("stream_retention_hours", "12", "a whole number from 24 to 8760"),
+        ("reader_timeout_s", "901", "a whole number from 30 to 900"),
+        ("reader_concurrency", "1", "a whole number from 2 to 1000"),
+        ("log_retention_days", "31", "30, 60, 90"),
+        ("architecture", "sparc", "arm64"),
+        ("drop_prefix", "drop", 'each followed by "/"'),
+        ("drop_prefix", "drop/*/", 'each followed by "/"'),
+        ("drop_prefix", "", 'each followed by "/"'),
+        ("index_prefix", "Logs", "lower case"),
+        ("deployment", "9lives", "a letter first"),
+        ("opensearch_endpoint", "search.example.com", "https://host[:port]"),
+        ("opensearch_resource_arn", "arn:aws:es:eu-west-1:1:domain/*", "the ARN of an OpenSearch domain"),
+        ("opensearch_secret_arn", "hunter2", "the ARN of a Secrets Manager secret"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_place_and_what_is_allowed(key: str, value: str, allowed: str) -> None:
+    message = problem({"opensearch_endpoint": ENDPOINT} | {key: value})
+    assert message.startswith(f"context (-c): {key} = {value!r}")
+    assert allowed in message
+
+
+def test_a_wrong_value_in_a_file_names_the_file(folder: Path) -> None:
+    (folder / "mine.toml").write_text(f'opensearch_endpoint = "{ENDPOINT}"\nstream_shards = "4"\n')
+    message = problem({"profile": "mine"}, folder)
+    assert message == "infra/config/mine.toml: stream_shards = '4'; allowed: a whole number from 0 to 10000"
+
+
+def test_everything_that_is_wrong_is_told_at_once(folder: Path) -> None:
+    (folder / "mine.toml").write_text('indexer_bach = 7\nremoval = "retian"\n')
+    assert problem({"profile": "mine", "opensearch_endpiont": ENDPOINT}, folder).splitlines() == [
+        "infra/config/mine.toml: unknown setting 'indexer_bach' (did you mean 'indexer_batch'?)",
+        "infra/config/mine.toml: removal = 'retian' (did you mean 'retain'?); allowed: destroy, retain",
+        "context (-c): unknown setting 'opensearch_endpiont' (did you mean 'opensearch_endpoint'?)",
+    ]
+
+
+def test_an_unknown_profile_says_which_there_are() -> None:
+    message = problem({"profile": "locl"})
+    assert "no profile 'locl' (did you mean 'local'?)" in message
+    assert "default" in message
+    assert "pipeline" not in message
+
+
+def test_a_file_that_is_no_toml_is_named_with_the_place_of_the_error(folder: Path) -> None:
+    (folder / "mine.toml").write_text("deployment = \n")
+    assert "infra/config/mine.toml: not TOML" in problem({"profile": "mine"}, folder)
+    assert "line 1" in problem({"profile": "mine"}, folder)
+
+
+def test_a_default_that_is_missing_is_noticed(folder: Path) -> None:
+    defaults = (folder / "default.toml").read_text()
+    (folder / "default.toml").write_text("\n".join(x for x in defaults.splitlines() if not x.startswith("removal")))
+    assert "infra/config/default.toml: removal is missing" in problem({"opensearch_endpoint": ENDPOINT}, folder)
+
+
+def test_a_password_in_the_endpoint_is_refused() -> None:
+    assert "opensearch_endpoint" in problem({"opensearch_endpoint": "https://admin:hunter2@search.example.com"})
+
+
+def test_credentials_never_travel_in_the_clear() -> None:
+    message = problem({"opensearch_endpoint": "http://search.example.com"})
+    assert "opensearch_auth = 'es' needs https" in message
+    assert load({"opensearch_endpoint": "http://127.0.0.1:9200"})
+    assert load({"opensearch_endpoint": "http://search.internal", "opensearch_auth": "none"})
+
+
+@pytest.mark.parametrize(("auth", "secret"), [("basic", ""), ("es", SECRET), ("none", SECRET)])
+def test_basic_and_only_basic_takes_a_secret(auth: str, secret: str) -> None:
+    context = {"opensearch_endpoint": ENDPOINT, "opensearch_auth": auth, "opensearch_secret_arn": secret}
+    assert "basic needs the secret, no other kind takes one" in problem(dict(context))
+
+
+@pytest.mark.parametrize(("auth", "service"), [("es", "aoss"), ("aoss", "es"), ("none", "es")])
+def test_a_resource_of_another_service_is_refused(auth: str, service: str) -> None:
+    arn = f"arn:aws:{service}:eu-west-1:123456789012:domain/logs"
+    context = {"opensearch_endpoint": ENDPOINT, "opensearch_auth": auth, "opensearch_resource_arn": arn}
+    assert f"does not fit opensearch_auth = {auth!r}" in problem(dict(context))
+
+
+def test_contexts_that_are_cdks_own_are_none_of_our_business() -> None:
+    cdks = {"@aws-cdk/core:x": True, "aws:cdk:bundling-stacks": [], "cdk-migrate": "1", "nag": "true"}
+    assert load({"opensearch_endpoint": ENDPOINT} | cdks)
+
+
+@given(prefix=st.text(max_size=12))
+def test_a_prefix_that_is_accepted_means_nothing_in_a_policy_or_a_url(prefix: str) -> None:
+    try:
+        settings = load({"opensearch_endpoint": ENDPOINT, "drop_prefix": prefix})
+    except ConfigurationError:
+        return
+    assert settings.drop_prefix.endswith("/")
+    assert not set(settings.drop_prefix) & set("*?${}%+ \n")

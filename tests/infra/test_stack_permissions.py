@@ -1,0 +1,79 @@
+"""What each function may do, written out a second time: a permission that is new must be declared here too."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.infra.synthesis import DOMAIN, SECRET, Synthesised
+
+READER = {
+    "${Reader/Logs.Arn}": {"logs:CreateLogStream", "logs:PutLogEvents"},
+    "${Drop/Bucket.Arn}/drop/*": {"s3:GetObject"},
+    "${Drop/Bucket.Arn}": {"s3:ListBucket"},
+    "${Ledger/Table.Arn}": {
+        "dynamodb:GetItem",
+        "dynamodb:PutItem",
+        "dynamodb:UpdateItem",
+        "dynamodb:DeleteItem",
+    },
+    "${Batches/Stream.Arn}": {"kinesis:PutRecords"},
+    "${Drop/Queue.Arn}": {
+        "sqs:ReceiveMessage",
+        "sqs:DeleteMessage",
+        "sqs:GetQueueAttributes",
+        "sqs:ChangeMessageVisibility",
+        "sqs:SendMessage",
+    },
+    "${Drop/Dlq.Arn}": {"sqs:SendMessage"},
+}
+
+INDEXER = {
+    "${Indexer/Logs.Arn}": {"logs:CreateLogStream", "logs:PutLogEvents"},
+    "${Batches/Stream.Arn}": {
+        "kinesis:DescribeStream",
+        "kinesis:DescribeStreamSummary",
+        "kinesis:GetRecords",
+        "kinesis:GetShardIterator",
+        "kinesis:ListShards",
+    },
+    "${DeadLetters/Bucket.Arn}/*": {"s3:PutObject"},
+    "${DeadLetters/Bucket.Arn}": {"s3:ListBucket"},
+    "${Ledger/Table.Arn}": {"dynamodb:UpdateItem"},
+}
+
+SEARCH = {
+    "default": {},
+    "local": {},
+    "provisioned": {},
+    "domain": {f"{DOMAIN}/*": {"es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut"}},
+    "serverless": {"arn:aws:aoss:eu-west-1:123456789012:collection/abc123": {"aoss:APIAccessAll"}},
+    "basic": {SECRET: {"secretsmanager:GetSecretValue"}},
+}
+
+
+def test_the_reader_may_do_this_and_nothing_else(each_stack: Synthesised) -> None:
+    assert each_stack.permissions("Reader/Role") == READER
+
+
+@pytest.mark.parametrize("variant", SEARCH)
+def test_the_indexer_may_do_this_and_nothing_else(synthesised: Callable[[str], Synthesised], variant: str) -> None:
+    assert synthesised(variant).permissions("Indexer/Role") == INDEXER | SEARCH[variant]
+
+
+def test_there_are_no_other_roles_and_no_policies_beside_them(each_stack: Synthesised) -> None:
+    assert set(each_stack.of_type("AWS::IAM::Role")) == {"Reader/Role", "Indexer/Role"}
+    assert not each_stack.of_type("AWS::IAM::Policy")
+    assert not each_stack.of_type("AWS::IAM::ManagedPolicy")
+
+
+def test_only_lambda_may_take_the_roles(each_stack: Synthesised) -> None:
+    for role in each_stack.of_type("AWS::IAM::Role"):
+        [statement] = each_stack.properties(role)["AssumeRolePolicyDocument"]["Statement"]
+        assert statement["Principal"] == {"Service": "lambda.amazonaws.com"}
+
+
+def test_no_action_is_a_wildcard_and_no_resource_starts_with_one(each_stack: Synthesised) -> None:
+    for role in each_stack.of_type("AWS::IAM::Role"):
+        for resource, actions in each_stack.permissions(role).items():
+            assert not [action for action in actions if "*" in action]
+            assert resource.index("*") > len("arn:aws:s3:::") if "*" in resource else True

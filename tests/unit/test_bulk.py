@@ -1,0 +1,194 @@
+"""`_bulk` against a scripted OpenSearch: every answer has one meaning, and no operation is forgotten."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from isal import isal_zlib
+
+from logflume.bulk import Bulk, ItemAnswer, ItemError, Verdict, verdict
+from logflume.errors import IndexOutage
+
+type Answer = tuple[int, str] | Exception
+type Script = Callable[[list[str]], Answer]
+
+
+def operation(number: int) -> bytes:
+    return b'{"create":{"_id":"%d"}}\n{"n":%d}\n' % (number, number)
+
+
+def item(status: int, kind: str = "", reason: str = "why") -> dict[str, Any]:
+    return {"create": {"status": status} | ({"error": {"type": kind, "reason": reason}} if kind else {})}
+
+
+def ok(ids: list[str]) -> Answer:
+    return 200, json.dumps({"items": [item(201) for _ in ids]})
+
+
+def each(decide: Callable[[str], dict[str, Any]]) -> Script:
+    return lambda ids: (200, json.dumps({"items": [decide(i) for i in ids]}))
+
+
+class Server:
+    """Answers each request by the next step of the script; the last step repeats."""
+
+    def __init__(self, *script: Script) -> None:
+        self.script = list(script)
+        self.requests: list[list[str]] = []
+
+    def bulk(self, body: bytes) -> tuple[int, str]:
+        lines = isal_zlib.decompress(body, 31).split(b"\n")
+        assert lines.pop() == b""
+        ids = [json.loads(action)["create"]["_id"] for action in lines[::2]]
+        self.requests.append(ids)
+        step = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        answer = step(ids)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def deliver(server: Server, count: int = 10, *, tolerant: bool = False, deadline: float = 1e9) -> Any:
+    clock = Clock()
+    bulk = Bulk(server, clock=clock, sleep=clock.sleep)
+    delivery = bulk.deliver([operation(i) for i in range(count)], deadline=deadline, tolerant=tolerant)
+    assert clock.now <= 60
+    return delivery
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "expected"),
+    [
+        (201, "", Verdict.CREATED),
+        (200, "", Verdict.CREATED),
+        (409, "version_conflict_engine_exception", Verdict.DUPLICATE),
+        (400, "mapper_parsing_exception", Verdict.REJECTED),
+        (400, "illegal_argument_exception", Verdict.REJECTED),
+        (400, "strict_dynamic_mapping_exception", Verdict.REJECTED),
+        (400, "validation_exception", Verdict.OUTAGE),
+        (400, "index_closed_exception", Verdict.OUTAGE),
+        (404, "index_not_found_exception", Verdict.OUTAGE),
+        (403, "security_exception", Verdict.OUTAGE),
+        (403, "some_future_exception", Verdict.OUTAGE),
+        (401, "", Verdict.OUTAGE),
+        (403, "cluster_block_exception", Verdict.BLOCKED),
+        (429, "cluster_block_exception", Verdict.RETRY),
+        (429, "rejected_execution_exception", Verdict.RETRY),
+        (429, "circuit_breaking_exception", Verdict.RETRY),
+        (503, "unavailable_shards_exception", Verdict.RETRY),
+        (500, "exception", Verdict.RETRY),
+    ],
+)
+def test_an_items_type_decides_before_its_status(status: int, kind: str, expected: Verdict) -> None:
+    assert verdict(ItemAnswer(status, ItemError(kind, "why") if kind else None)) is expected
+
+
+def test_created_and_duplicate_are_both_done() -> None:
+    delivery = deliver(
+        Server(each(lambda i: item(409, "version_conflict_engine_exception") if i == "3" else item(201)))
+    )
+    assert (delivery.created, delivery.duplicates, delivery.rejected) == (9, 1, {})
+
+
+def test_only_refused_items_are_sent_again() -> None:
+    server = Server(each(lambda i: item(429, "rejected_execution_exception") if i in "25" else item(201)), ok)
+    delivery = deliver(server)
+    assert server.requests[1:] == [["2", "5"]]
+    assert (delivery.created, delivery.retries) == (10, 2)
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        lambda ids: ConnectionError("refused"),
+        lambda ids: TimeoutError("no answer"),
+        lambda ids: (429, "busy"),
+        lambda ids: (500, "oops"),
+        lambda ids: (502, ""),
+        lambda ids: (503, "{}"),
+        lambda ids: (200, '{"items":[{"crea'),
+        lambda ids: (200, "<html>"),
+        lambda ids: (200, json.dumps({"items": [item(201)]})),
+        lambda ids: (200, "{}"),
+    ],
+)
+def test_a_failed_or_unreadable_answer_means_sending_everything_again(trouble: Script) -> None:
+    server = Server(trouble, trouble, ok)
+    assert deliver(server).created == 10
+    assert [len(ids) for ids in server.requests] == [10, 10, 10]
+
+
+def test_a_busy_cluster_is_an_outage_after_a_minute_without_a_busy_loop() -> None:
+    server = Server(each(lambda i: item(429, "rejected_execution_exception")))
+    with pytest.raises(IndexOutage) as outage:
+        deliver(server)
+    assert outage.value.reason == "busy"
+    assert len(server.requests) < 60
+
+
+def test_the_deadline_ends_the_waiting() -> None:
+    with pytest.raises(IndexOutage):
+        deliver(Server(lambda ids: (503, "")), deadline=0.0)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_refused_request_is_an_outage_and_rejects_nothing(status: int) -> None:
+    server = Server(lambda ids: (status, "no"))
+    with pytest.raises(IndexOutage) as outage:
+        deliver(server)
+    assert outage.value.reason == f"http_{status}"
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [400, 413])
+def test_a_request_refused_whole_is_bisected_to_the_one_operation(status: int) -> None:
+    server = Server(lambda ids: (status, "bad") if "7" in ids else ok(ids))
+    delivery = deliver(server, 1000)
+    assert delivery.created == 999
+    assert delivery.rejected == {7: ItemError(f"request_{status}", "bad")}
+
+
+def test_a_bad_document_is_rejected_alone() -> None:
+    server = Server(each(lambda i: item(400, "mapper_parsing_exception", "field n") if i == "4" else item(201)))
+    delivery = deliver(server, 50)
+    assert delivery.created == 49
+    assert delivery.rejected == {4: ItemError("mapper_parsing_exception", "field n")}
+    assert len(server.requests) == 1
+
+
+def test_mass_rejection_is_an_outage_until_the_record_is_old() -> None:
+    server = Server(each(lambda i: item(400, "mapper_parsing_exception") if int(i) % 4 == 0 else item(201)))
+    with pytest.raises(IndexOutage) as outage:
+        deliver(server, 1000)
+    assert outage.value.reason == "mass_rejection"
+    assert len(deliver(server, 1000, tolerant=True).rejected) == 250
+
+
+def test_a_handful_of_bad_documents_is_no_mass() -> None:
+    server = Server(each(lambda i: item(400, "mapper_parsing_exception")))
+    assert len(deliver(server, 5).rejected) == 5
+
+
+def test_a_blocked_index_is_an_outage_until_the_record_is_old() -> None:
+    server = Server(each(lambda i: item(403, "cluster_block_exception")))
+    with pytest.raises(IndexOutage) as outage:
+        deliver(server, 3)
+    assert outage.value.reason == "cluster_block_exception"
+    assert len(deliver(server, 3, tolerant=True).rejected) == 3
+
+
+def test_an_outage_of_some_items_rejects_nothing() -> None:
+    mixed = {"1": item(400, "mapper_parsing_exception"), "2": item(403, "security_exception")}
+    with pytest.raises(IndexOutage):
+        deliver(Server(each(lambda i: mixed.get(i, item(201)))))

@@ -1,0 +1,231 @@
+"""The indexer against a fake OpenSearch that keeps documents by id: nothing lost, nothing twice, order kept."""
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from isal import isal_zlib
+
+from logflume.batch import BatchWriter, Header, IndexRule, Record, Slice
+from logflume.bulk import Bulk
+from logflume.deadletters import DeadLetters
+from logflume.indexer import TOLERANT_AFTER_MS, Indexer, Report, StreamRecord
+
+NOW_MS = 1_800_000_000_000
+FAR = 1e12
+
+
+class OpenSearch:
+    """Keeps documents; `refuse` may answer for an operation instead."""
+
+    def __init__(self, refuse: Callable[[dict[str, Any]], tuple[int, str] | None] | None = None) -> None:
+        self.documents: dict[str, dict[str, Any]] = {}
+        self.bodies: list[int] = []
+        self.refuse = refuse or (lambda source: None)
+        self.down = False
+        self._lock = threading.Lock()
+
+    def bulk(self, body: bytes) -> tuple[int, str]:
+        raw = isal_zlib.decompress(body, 31)
+        with self._lock:
+            if self.down:
+                raise ConnectionError("down")
+            self.bodies.append(len(raw))
+            return 200, json.dumps({"items": [{"create": self._one(*pair)} for pair in _pairs(raw)]})
+
+    def _one(self, action: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
+        if answer := self.refuse(source):
+            return {"status": answer[0], "error": {"type": answer[1], "reason": "because"}}
+        key = action["create"]["_id"]
+        if key in self.documents:
+            return {"status": 409, "error": {"type": "version_conflict_engine_exception", "reason": "there"}}
+        self.documents[key] = source
+        return {"status": 201}
+
+
+def _pairs(raw: bytes) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    lines = [json.loads(line) for line in raw.splitlines()]
+    return list(zip(lines[::2], lines[1::2], strict=True))
+
+
+class Bucket:
+    """The S3 calls that dead letters need."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+
+    def put_object(self, *, Bucket: str, Key: str, Body: bytes, **_: Any) -> None:  # noqa: N803
+        self.objects[Key] = Body
+
+    def letters(self) -> list[dict[str, Any]]:
+        return [
+            json.loads(line)
+            for key, body in self.objects.items()
+            if key.startswith("events/")
+            for line in isal_zlib.decompress(body, 31).splitlines()
+        ]
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def header(name: str = "a", parser: str = "text") -> Header:
+    return Header(
+        object_id=name * 32,
+        lineage=name * 32,
+        bucket="drop",
+        key=f"drop/{name}.log",
+        source="text",
+        parser=parser,
+        index=IndexRule("logs-text", "day"),
+        modified_ms=NOW_MS,
+        created_ms=NOW_MS - 5000,
+    )
+
+
+def records(
+    events: Sequence[bytes], of: Header, *, at: int = 0, first: int = 0, arrived_ms: int = NOW_MS
+) -> StreamRecord:
+    made: list[Record] = []
+    writer = BatchWriter(of, made.append)
+    offsets = []
+    for event in events:
+        offsets.append(at)
+        at += len(event) + 1
+    writer.add(Slice(offsets, list(events), {}), at)
+    writer.close()
+    (record,) = made
+    return StreamRecord(str(first), record.data, arrived_ms)
+
+
+def run(server: OpenSearch, given: list[StreamRecord], *, body_bytes: int = 10_000) -> tuple[Report, Bucket]:
+    clock, bucket = Clock(), Bucket()
+    indexer = Indexer(
+        Bulk(server, clock=clock, sleep=clock.sleep),
+        DeadLetters(bucket, "dead", clock=lambda: NOW_MS / 1000),  # type: ignore[arg-type]
+        body_bytes=body_bytes,
+        clock=lambda: NOW_MS / 1000,
+    )
+    before = threading.active_count()
+    report = indexer.run(given, deadline=FAR)
+    assert threading.active_count() == before, "a sending thread outlives the invocation"
+    return report, bucket
+
+
+def test_every_event_of_every_record_is_indexed_once() -> None:
+    server = OpenSearch()
+    given = [
+        records([b"%d-%d" % (r, i) for i in range(300)], header("ab"[r % 2]), at=r * 10_000, first=r) for r in range(10)
+    ]
+    report, _ = run(server, given)
+    assert report.unfinished is None
+    assert len(server.documents) == report.counts["indexed"] == 3000
+    report, _ = run(server, given)
+    assert (report.counts["indexed"], report.counts["duplicates"]) == (0, 3000)
+    assert set(report.lags_ms) == {5000}
+
+
+def test_bodies_keep_their_limit_and_a_larger_document_goes_alone() -> None:
+    server = OpenSearch()
+    run(server, [records([b"x" * 500] * 100 + [b"y" * 30_000] + [b"z"] * 10, header())], body_bytes=5000)
+    assert sorted(server.bodies)[-1] > 30_000
+    assert sorted(server.bodies)[-2] <= 5000
+    assert len(server.documents) == 111
+
+
+def test_an_outage_hands_back_from_the_lowest_unfinished_record() -> None:
+    server = OpenSearch(lambda source: (403, "security_exception") if "bad" in source["message"] else None)
+    given = [records([b"good"] * 20, header(), at=1000 * r, first=r) for r in range(8)]
+    given[3] = records([b"bad"], header(), at=3000, first=3)
+    report, bucket = run(server, given, body_bytes=2000)
+    assert report.unfinished is not None
+    assert int(report.unfinished) <= 3
+    assert report.problem is not None
+    assert report.problem.reason == "security_exception"
+    assert bucket.objects == {}
+    server.refuse = lambda source: None
+    rest, _ = run(server, [record for record in given if int(record.sequence) >= int(report.unfinished or 0)])
+    assert rest.unfinished is None
+    assert len(server.documents) == 141
+
+
+def test_nothing_is_dead_lettered_while_opensearch_is_down() -> None:
+    server = OpenSearch()
+    server.down = True
+    given = [records([b"x"], header(), first=r, at=r * 10) for r in range(3)]
+    report, bucket = run(server, given)
+    assert report.unfinished == "0"
+    assert bucket.objects == {}
+    server.down = False
+    assert run(server, given)[0].unfinished is None
+    assert len(server.documents) == 3
+
+
+def test_a_rejected_event_goes_to_the_dead_letters_and_its_neighbours_are_indexed() -> None:
+    server = OpenSearch(lambda source: (400, "mapper_parsing_exception") if source["n"] == 7 else None)
+    events = [b'{"n":%d}' % n for n in range(50)]
+    report, bucket = run(server, [records(events, header("a", "json"))], body_bytes=900)
+    assert report.unfinished is None
+    assert len(server.documents) == 49
+    (letter,) = bucket.letters()
+    offset = sum(len(event) + 1 for event in events[:7])
+    assert letter["event"] == '{"n":7}'
+    assert letter["offset"] == offset
+    assert letter["id"] == "a" * 32 + f"{offset:015d}"
+    assert letter["index"] == "logs-text-2027.01.15"
+    assert letter["error"] == "mapper_parsing_exception"
+    assert letter["header"]["key"] == "drop/a.log"
+
+
+def test_an_event_that_is_no_text_is_dead_lettered_in_base64() -> None:
+    server = OpenSearch(lambda source: (400, "mapper_parsing_exception"))
+    _, bucket = run(server, [records([b"\xff\x00"], header())])
+    assert bucket.letters()[0]["event_base64"] == "/wA="
+
+
+def test_an_unreadable_record_is_kept_raw_and_blocks_nobody() -> None:
+    server = OpenSearch()
+    good = records([b"x", b"y"], header())
+    report, bucket = run(server, [StreamRecord("0", b"nonsense", NOW_MS), good._replace(sequence="1")])
+    assert report.unfinished is None
+    assert report.counts["records_damaged"] == 1
+    assert list(bucket.objects.values()) == [b"nonsense"]
+    assert next(iter(bucket.objects)).startswith("records/2027-01-15/")
+    assert len(server.documents) == 2
+
+
+def test_of_a_record_damaged_behind_its_first_slice_nothing_is_indexed() -> None:
+    server = OpenSearch()
+    record = records([b"x" * 100] * 50, header())
+    report, bucket = run(server, [record._replace(data=record.data[:-3])])
+    assert report.counts["records_damaged"] == 1
+    assert server.documents == {}
+    assert len(bucket.objects) == 1
+
+
+@pytest.mark.parametrize(("age_ms", "stalls"), [(0, True), (TOLERANT_AFTER_MS + 1, False)])
+def test_a_blocked_index_stalls_the_shard_for_an_hour_at_most(age_ms: int, stalls: bool) -> None:
+    server = OpenSearch(lambda source: (403, "cluster_block_exception"))
+    report, bucket = run(server, [records([b"x"], header(), arrived_ms=NOW_MS - age_ms)])
+    assert (report.unfinished == "0") is stalls
+    assert len(bucket.letters()) == (0 if stalls else 1)
+
+
+def test_dead_letters_that_cannot_be_written_fail_the_invocation() -> None:
+    class Broken(Bucket):
+        def put_object(self, **_: Any) -> None:
+            raise OSError("S3 is down")
+
+    server, clock = OpenSearch(lambda source: (400, "mapper_parsing_exception")), Clock()
+    indexer = Indexer(Bulk(server, clock=clock, sleep=clock.sleep), DeadLetters(Broken(), "dead"))  # type: ignore[arg-type]
+    with pytest.raises(OSError, match="S3 is down"):
+        indexer.run([records([b"x"], header())], deadline=FAR)
