@@ -59,6 +59,7 @@ def test_the_architecture_is_arm64_and_in_the_local_cloud_this_machines(
 def test_the_reader_is_told_where_everything_is(stack: Synthesised) -> None:
     assert stack.properties("Reader/Function")["Environment"]["Variables"] == {
         "LOGFLUME_DEPLOYMENT": "logflume",
+        "LOGFLUME_INDEX_PREFIX": "logs",
         "LOGFLUME_LEDGER_TABLE": "${Ledger/Table}",
         "LOGFLUME_STREAM_NAME": "${Batches/Stream}",
         "LOGFLUME_QUEUE_URL": "${Drop/Queue}",

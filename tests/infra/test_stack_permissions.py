@@ -45,7 +45,7 @@ SEARCH = {
     "default": {},
     "local": {},
     "provisioned": {},
-    "domain": {f"{DOMAIN}/*": {"es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut"}},
+    "domain": {f"{DOMAIN}/_bulk": {"es:ESHttpPost"}},
     "serverless": {"arn:aws:aoss:eu-west-1:123456789012:collection/abc123": {"aoss:APIAccessAll"}},
     "basic": {SECRET: {"secretsmanager:GetSecretValue"}},
 }

@@ -107,6 +107,11 @@ def test_another_cloud_cannot_take_a_port_that_is_in_use_and_says_which(cloud: L
     assert not [state for state in rival.status() if state.health != "stopped"]
 
 
+def test_a_cloud_that_is_up_is_not_taken_for_one_on_other_ports(cloud: LocalCloud) -> None:
+    with pytest.raises(LocalCloudError, match=f"localstack runs on port {cloud.ports.aws}, not on 1"):
+        LocalCloud(cloud.home, Ports(1, cloud.ports.opensearch)).up()
+
+
 def test_a_function_is_cold_once_and_then_warm(invoke: Callable[..., tuple[str | None, dict[str, Any]]]) -> None:
     _, first = invoke()
     _, second = invoke()
@@ -114,7 +119,9 @@ def test_a_function_is_cold_once_and_then_warm(invoke: Callable[..., tuple[str |
     assert second["calls"] == first["calls"] + 1
 
 
-def test_a_function_sees_its_settings_its_time_and_aws(invoke: Callable[..., tuple[str | None, dict[str, Any]]]) -> None:
+def test_a_function_sees_its_settings_its_time_and_aws(
+    invoke: Callable[..., tuple[str | None, dict[str, Any]]],
+) -> None:
     error, answer = invoke()
     assert error is None
     assert answer["setting"] == "given"

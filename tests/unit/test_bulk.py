@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from isal import isal_zlib
 
-from logflume.bulk import Bulk, ItemAnswer, ItemError, Verdict, verdict
+from logflume.bulk import Bulk, ItemAnswer, ItemError, Operations, Verdict, verdict
 from logflume.errors import IndexOutage
 
 type Answer = tuple[int, str] | Exception
@@ -62,7 +62,10 @@ class Clock:
 def deliver(server: Server, count: int = 10, *, tolerant: bool = False, deadline: float = 1e9) -> Any:
     clock = Clock()
     bulk = Bulk(server, clock=clock, sleep=clock.sleep)
-    delivery = bulk.deliver([operation(i) for i in range(count)], deadline=deadline, tolerant=tolerant)
+    # In chunks of three, as slices come.
+    singles = [operation(i) for i in range(count)]
+    operations = Operations([b"".join(singles[i : i + 3]) for i in range(0, count, 3)], count)
+    delivery = bulk.deliver(operations, deadline=deadline, tolerant=tolerant)
     assert clock.now <= 60
     return delivery
 

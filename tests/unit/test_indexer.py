@@ -137,7 +137,7 @@ def test_every_event_of_every_record_is_indexed_once() -> None:
 def test_bodies_keep_their_limit_and_a_larger_document_goes_alone() -> None:
     server = OpenSearch()
     run(server, [records([b"x" * 500] * 100 + [b"y" * 30_000] + [b"z"] * 10, header())], body_bytes=5000)
-    assert sorted(server.bodies)[-1] > 30_000
+    assert max(server.bodies) > 30_000
     assert sorted(server.bodies)[-2] <= 5000
     assert len(server.documents) == 111
 

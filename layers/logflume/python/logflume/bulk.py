@@ -7,7 +7,7 @@ fixed ids, so sending again is harmless: 409 says that the document is there.
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -99,6 +99,30 @@ def verdict(item: ItemAnswer) -> Verdict:
     return Verdict.REJECTED
 
 
+class Operations:
+    """Operations of one request, "action LF source LF" each, in chunks as they were built.
+
+    They are taken apart only where some must be sent again without the others.
+    """
+
+    def __init__(self, chunks: Sequence[bytes], count: int) -> None:
+        self.chunks = chunks
+        self._count = count
+        self._lines: list[bytes] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: int) -> bytes:
+        if not self._lines:
+            self._lines = b"".join(self.chunks).split(b"\n")
+        return b"%b\n%b\n" % (self._lines[2 * index], self._lines[2 * index + 1])
+
+    def some(self, indices: Sequence[int]) -> Sequence[bytes]:
+        """Chunks that hold just these."""
+        return self.chunks if len(indices) == self._count else [self[i] for i in indices]
+
+
 class Sender(Protocol):
     """Sends one request; the HTTP status and the answer's text. Raises `ConnectionError` or `TimeoutError`."""
 
@@ -136,8 +160,8 @@ class Bulk:
         self._clock = clock
         self._sleep = sleep
 
-    def deliver(self, operations: Sequence[bytes], *, deadline: float, tolerant: bool = False) -> Delivery:
-        """Deliver all operations, each "action LF source LF".
+    def deliver(self, operations: Operations, *, deadline: float, tolerant: bool = False) -> Delivery:
+        """Deliver all operations.
 
         `deadline` is on this object's clock. `tolerant` (for records that have waited long) takes blocked indices
         and mass rejections for rejections instead of an outage, so that they do not stall a shard for ever.
@@ -164,7 +188,7 @@ class Bulk:
 
     def _attempt(
         self,
-        operations: Sequence[bytes],
+        operations: Operations,
         indices: list[int],
         done: Delivery,
         work: deque[list[int]],
@@ -172,13 +196,13 @@ class Bulk:
         tolerant: bool,
     ) -> tuple[list[int], str]:
         """One request. Returns the operations to send again, and why; smaller pieces go to `work`."""
-        body = b"".join([operations[i] for i in indices])
-        packed = isal_zlib.compress(body, _GZIP_LEVEL, _GZIP_WBITS)
+        chunks = operations.some(indices)
+        body = _gzip(chunks)
         done.requests += 1
-        done.raw_bytes += len(body)
-        done.wire_bytes += len(packed)
+        done.raw_bytes += sum(map(len, chunks))
+        done.wire_bytes += len(body)
         try:
-            status, text = self._sender.bulk(packed)
+            status, text = self._sender.bulk(body)
         except (ConnectionError, TimeoutError) as error:
             return indices, f"{type(error).__name__}: {error}"
         if status in (400, 413):
@@ -233,6 +257,11 @@ def _raise_for_mass_rejection(refused: dict[int, ItemError], operations: int) ->
     if count >= max(MASS_REJECTION_MIN, MASS_REJECTION_SHARE * operations):
         example = next(error.reason for error in refused.values() if error.type == kind)
         raise IndexOutage("mass_rejection", f"{count} of {operations} operations: {kind}: {example[:300]}")
+
+
+def _gzip(chunks: Iterable[bytes]) -> bytes:
+    packer = isal_zlib.compressobj(_GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP_WBITS)
+    return b"".join([*map(packer.compress, chunks), packer.flush()])
 
 
 def _read(text: str, count: int) -> list[ItemAnswer] | None:

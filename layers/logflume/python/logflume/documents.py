@@ -1,7 +1,7 @@
-"""Documents: an event becomes the two lines of its `_bulk` operation, action and source.
+"""Documents: an event becomes the two lines of its `_bulk` operation, action and source, each ending with LF.
 
-Every event becomes exactly one document; none is dropped or refused here. What cannot be understood arrives as text
-in `message` with a tag that says why. Members that are ours:
+Every event becomes exactly one document, in order; none is dropped or refused here. What cannot be understood arrives
+as text in `message` with a tag that says why. Members that are ours:
 
     @timestamp   the event's time; the object's LastModified where the event names none
     log          file.path (the object), offset (of the event, in bytes), object_id; `length` where it was cut
@@ -63,30 +63,31 @@ class Documents:
         self._spliced_default = action + with_time + rest + b",%b\n"
         self._spliced = b'%b%015d"}}\n{' + rest + b",%b\n"
 
-    def build(self, piece: Slice) -> list[bytes]:
-        """One operation per event, in order, each ending with LF."""
+    def build(self, piece: Slice) -> bytes:
+        """The operations of a slice, one after the other."""
         if self._header.parser == "json":
             return self._json(piece)
         return self._plain(piece)
 
-    def _plain(self, piece: Slice) -> list[bytes]:
+    def _plain(self, piece: Slice) -> bytes:
         template = self._text
         quoted = text.quote(piece.events)
         if not piece.cut and None not in quoted:
-            return [template % (o, o, message) for o, message in zip(piece.offsets, quoted, strict=True)]
-        return [
+            return b"".join([template % (o, o, message) for o, message in zip(piece.offsets, quoted, strict=True)])
+        operations = [
             template % (offset, offset, message)
             if message is not None and i not in piece.cut
             else self._as_message(offset, piece.events[i], piece.cut.get(i))
             for i, (offset, message) in enumerate(zip(piece.offsets, quoted, strict=True))
         ]
+        return b"".join(operations)
 
-    def _json(self, piece: Slice) -> list[bytes]:
-        documents = []
+    def _json(self, piece: Slice) -> bytes:
+        operations = []
         for i, (offset, line) in enumerate(zip(piece.offsets, piece.events, strict=True)):
             document = None if i in piece.cut else self._splice(offset, line)
-            documents.append(document or self._decoded(offset, line, piece.cut.get(i)))
-        return documents
+            operations.append(document or self._decoded(offset, line, piece.cut.get(i)))
+        return b"".join(operations)
 
     def _splice(self, offset: int, line: bytes) -> bytes | None:
         """The line's own bytes behind ours, where that is allowed."""

@@ -6,10 +6,12 @@ make that harmless. It keeps nothing between calls but the connections.
 """
 
 import time
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import groupby
 from threading import Semaphore
 from typing import NamedTuple
 
@@ -17,9 +19,9 @@ import msgspec
 
 from logflume import batch
 from logflume.batch import Header, Slice
-from logflume.bulk import Bulk, Delivery, ItemError
+from logflume.bulk import Bulk, Delivery, ItemError, Operations
 from logflume.deadletters import DeadLetters, Letter, letter
-from logflume.documents import Documents, event_id
+from logflume.documents import Documents
 from logflume.errors import BatchDamaged, IndexOutage
 from logflume.limits import MIB
 
@@ -47,24 +49,30 @@ class Report:
     lags_ms: list[int] = field(default_factory=list)
 
 
-@dataclass
-class _Origin:
-    """Where a run of operations in a body comes from."""
+class _Origin(NamedTuple):
+    """Where a run of operations comes from: these events of this slice of this record, `first` in the body."""
 
     first: int
+    record: int
+    piece: int
+    events: range
     header: Header
-    piece: Slice
 
 
 @dataclass
 class _Body:
-    """Operations on their way into one request; `first_record` is the oldest record that has any among them."""
+    """Operations on their way into one request."""
 
-    operations: list[bytes] = field(default_factory=list)
+    chunks: list[bytes] = field(default_factory=list)
     origins: list[_Origin] = field(default_factory=list)
+    count: int = 0
     size: int = 0
-    first_record: int = 0
-    arrived_ms: int = 0
+
+    def add(self, chunk: bytes, origin: _Origin) -> None:
+        self.chunks.append(chunk)
+        self.origins.append(origin)
+        self.count += len(origin.events)
+        self.size += len(chunk)
 
 
 class Indexer:
@@ -97,7 +105,7 @@ class Indexer:
                 if any(future.done() and future.exception() for _, future in sent):
                     slots.release()
                     break
-                future = pool.submit(self._deliver, body, deadline)
+                future = pool.submit(self._deliver, body, records, deadline)
                 future.add_done_callback(lambda _: slots.release())
                 sent.append((body, future))
         self._conclude(records, sent, report)
@@ -114,48 +122,47 @@ class Indexer:
                 report.counts["records_damaged"] += 1
                 continue
             documents = Documents(header)
-            for piece in slices:
-                operations = documents.build(piece)
-                size = sum(map(len, operations))
-                for part, part_operations, part_size in _parts(piece, operations, size, self._body_bytes):
-                    if body.operations and body.size + part_size > self._body_bytes:
+            for place, piece in enumerate(slices):
+                for events, chunk in _chunks(documents, piece, self._body_bytes):
+                    if body.chunks and body.size + len(chunk) > self._body_bytes:
                         yield body
                         body = _Body()
-                    if not body.operations:
-                        body.first_record, body.arrived_ms = number, record.arrived_ms
-                    body.origins.append(_Origin(len(body.operations), header, part))
-                    body.operations += part_operations
-                    body.size += part_size
-        if body.operations:
+                    body.add(chunk, _Origin(body.count, number, place, events, header))
+        if body.chunks:
             yield body
 
-    def _deliver(self, body: _Body, deadline: float) -> Delivery:
-        tolerant = self._clock() * 1000 - body.arrived_ms > TOLERANT_AFTER_MS
-        delivery = self._bulk.deliver(body.operations, deadline=deadline, tolerant=tolerant)
-        body.size = 0
+    def _deliver(self, body: _Body, records: Sequence[StreamRecord], deadline: float) -> Delivery:
+        age_ms = self._clock() * 1000 - records[body.origins[0].record].arrived_ms
+        operations = Operations(body.chunks, body.count)
+        delivery = self._bulk.deliver(operations, deadline=deadline, tolerant=age_ms > TOLERANT_AFTER_MS)
         if delivery.rejected:
-            self._bury(body, delivery.rejected)
-        body.operations = []
+            self._bury(body, operations, records, delivery.rejected)
+        body.chunks = []
         return delivery
 
-    def _bury(self, body: _Body, rejected: dict[int, ItemError]) -> None:
+    def _bury(
+        self, body: _Body, operations: Operations, records: Sequence[StreamRecord], rejected: dict[int, ItemError]
+    ) -> None:
+        """Rejected events are rare, so nothing is kept for them: their record is decoded once more."""
         letters: dict[str, list[Letter]] = {}
-        for origin in body.origins:
-            for place, (offset, event) in enumerate(zip(origin.piece.offsets, origin.piece.events, strict=True)):
-                if error := rejected.get(origin.first + place):
-                    header = origin.header
-                    action = msgspec.json.decode(body.operations[origin.first + place].split(b"\n", 1)[0])
-                    letters.setdefault(header.object_id, []).append(
-                        letter(
-                            header,
-                            offset,
-                            event,
-                            event_id=event_id(header.lineage, offset),
-                            index=action["create"]["_index"],
-                            error=error.type,
-                            reason=error.reason,
-                        )
+        starts = [origin.first for origin in body.origins]
+        for number, of_record in groupby(sorted(rejected), lambda i: body.origins[bisect_right(starts, i) - 1].record):
+            header, slices = _decode(records[number].data)
+            for index in of_record:
+                origin = body.origins[bisect_right(starts, index) - 1]
+                piece, place = slices[origin.piece], origin.events[index - origin.first]
+                action = msgspec.json.decode(operations[index].split(b"\n", 1)[0])
+                letters.setdefault(header.object_id, []).append(
+                    letter(
+                        header,
+                        piece.offsets[place],
+                        piece.events[place],
+                        event_id=action["create"]["_id"],
+                        index=action["create"]["_index"],
+                        error=rejected[index].type,
+                        reason=rejected[index].reason,
                     )
+                )
         for object_id, of_object in letters.items():
             self._dead_letters.put_events(object_id, of_object)
 
@@ -171,7 +178,7 @@ class Indexer:
                 report.lags_ms += [now - created for created in {origin.header.created_ms for origin in body.origins}]
             elif isinstance(error, IndexOutage):
                 report.problem = report.problem or error
-                report.unfinished = report.unfinished or records[body.first_record].sequence
+                report.unfinished = report.unfinished or records[body.origins[0].record].sequence
             else:
                 raise error
 
@@ -182,16 +189,22 @@ def _decode(data: bytes) -> tuple[Header, list[Slice]]:
     return header, list(slices)
 
 
-def _parts(piece: Slice, operations: list[bytes], size: int, limit: int) -> Iterable[tuple[Slice, list[bytes], int]]:
-    """The slice's operations in parts within the limit, halved until they fit."""
-    if size <= limit or len(operations) <= 1:
-        if operations:
-            yield piece, operations, size
-        return
-    half = len(operations) // 2
-    for part in (slice(0, half), slice(half, None)):
-        chosen = operations[part]
-        yield from _parts(Slice(piece.offsets[part], piece.events[part], {}), chosen, sum(map(len, chosen)), limit)
+def _chunks(documents: Documents, piece: Slice, limit: int) -> Iterable[tuple[range, bytes]]:
+    """The slice's operations, in parts that fit the limit, and which events each part holds."""
+    everything = range(len(piece.events))
+    work = [(everything, documents.build(piece))] if everything else []
+    while work:
+        events, chunk = work.pop()
+        if len(chunk) <= limit or len(events) == 1:
+            yield events, chunk
+        else:
+            half = len(events) // 2
+            work += [(part, documents.build(_part(piece, part))) for part in (events[half:], events[:half])]
+
+
+def _part(piece: Slice, events: range) -> Slice:
+    cut = {i - events.start: length for i, length in piece.cut.items() if i in events}
+    return Slice(piece.offsets[events.start : events.stop], piece.events[events.start : events.stop], cut)
 
 
 def _count(counts: Counter[str], delivery: Delivery) -> None:

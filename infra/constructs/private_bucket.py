@@ -1,0 +1,40 @@
+"""The one shape of every bucket here: encrypted, TLS only, never public."""
+
+from aws_cdk import Duration
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.config.settings import Settings
+from infra.constructs.removal import removal_policy
+
+# A multipart upload that was never completed is billed for ever unless something ends it.
+ABANDONED_UPLOAD_AGE = Duration.days(7)
+
+
+def private_bucket(
+    scope: Construct,
+    name: str,
+    settings: Settings,
+    *,
+    access_logs: s3.IBucket | None = None,
+    expire_after: Duration | None = None,
+) -> s3.Bucket:
+    """A bucket encrypted with S3's key that refuses plain HTTP and public access.
+
+    With `access_logs`, requests to it are logged there under its own name.
+    """
+    return s3.Bucket(
+        scope,
+        name,
+        encryption=s3.BucketEncryption.S3_MANAGED,
+        enforce_ssl=True,
+        minimum_tls_version=1.2,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        removal_policy=removal_policy(settings),
+        server_access_logs_bucket=access_logs,
+        server_access_logs_prefix=f"{scope.node.id}/" if access_logs else None,
+        lifecycle_rules=[
+            s3.LifecycleRule(abort_incomplete_multipart_upload_after=ABANDONED_UPLOAD_AGE, expiration=expire_after)
+        ],
+    )

@@ -1,0 +1,95 @@
+"""Reader: the function that turns dropped objects into batches, and its queue as event source."""
+
+from aws_cdk import Duration
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from infra.config.settings import Settings
+from infra.constructs.acknowledge import acknowledge, wildcard_in
+from infra.constructs.drop_folder import DropFolder
+from infra.constructs.layers import Layers
+from infra.constructs.ledger import Ledger
+from infra.constructs.pipeline_function import PipelineFunction
+from infra.constructs.stream import BatchStream
+
+# Messages an invocation works off, smallest object first.
+BATCH_SIZE = 10
+BATCH_WINDOW = Duration.seconds(1)
+
+
+class Reader(PipelineFunction):
+    """Reads the drop folder, keeps the ledger, puts to the stream, continues through its own queue.
+
+    Sending to its own queue is what Lambda's loop detection would stop; the ledger counts attempts without
+    progress instead. Concurrency is capped at the event source: reserved concurrency would throttle polled
+    messages, and every throttle counts as a receive.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        settings: Settings,
+        *,
+        layers: Layers,
+        drop: DropFolder,
+        ledger: Ledger,
+        batches: BatchStream,
+    ) -> None:
+        dropped = f"{settings.drop_prefix}*"
+        super().__init__(
+            scope,
+            name,
+            settings,
+            service="reader",
+            layers=layers,
+            memory_mb=settings.reader_memory_mb,
+            timeout_s=settings.reader_timeout_s,
+            recursive_loop=lambda_.RecursiveLoop.ALLOW,
+            environment={
+                "LOGFLUME_LEDGER_TABLE": ledger.table.table_name,
+                "LOGFLUME_STREAM_NAME": batches.stream.stream_name,
+                "LOGFLUME_QUEUE_URL": drop.queue.queue_url,
+                "LOGFLUME_DLQ_URL": drop.dlq.queue_url,
+            },
+            statements=[
+                iam.PolicyStatement(actions=["s3:GetObject"], resources=[drop.bucket.arn_for_objects(dropped)]),
+                # Without it S3 answers 403 for a key that is gone, and gone could not be told from denied.
+                iam.PolicyStatement(actions=["s3:ListBucket"], resources=[drop.bucket.bucket_arn]),
+                iam.PolicyStatement(
+                    actions=[
+                        "dynamodb:GetItem",
+                        "dynamodb:PutItem",
+                        "dynamodb:UpdateItem",
+                        "dynamodb:DeleteItem",
+                    ],
+                    resources=[ledger.table.table_arn],
+                ),
+                iam.PolicyStatement(actions=["kinesis:PutRecords"], resources=[batches.stream.stream_arn]),
+                iam.PolicyStatement(
+                    actions=[
+                        "sqs:ReceiveMessage",
+                        "sqs:DeleteMessage",
+                        "sqs:GetQueueAttributes",
+                        "sqs:ChangeMessageVisibility",
+                        "sqs:SendMessage",
+                    ],
+                    resources=[drop.queue.queue_arn],
+                ),
+                iam.PolicyStatement(actions=["sqs:SendMessage"], resources=[drop.dlq.queue_arn]),
+            ],
+        )
+        acknowledge(
+            self.role,
+            wildcard_in(drop.bucket, dropped),
+            "it reads whatever users drop, under names that they choose",
+        )
+        self.function.add_event_source_mapping(
+            "Queue",
+            event_source_arn=drop.queue.queue_arn,
+            batch_size=BATCH_SIZE,
+            max_batching_window=BATCH_WINDOW,
+            max_concurrency=settings.reader_concurrency,
+            report_batch_item_failures=True,
+        )
