@@ -1,0 +1,375 @@
+"""Intake on moto: each message ends where its contract says, each object in a state of its own."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from infra.config.settings import CONFIG_DIR
+from logflume import sources
+from logflume.batch import decode
+from logflume.errors import StreamThrottled
+from logflume.intake import RENEW_AFTER_RECEIVES, Intake, Report
+from logflume.ledger import MAX_TRIES_WITHOUT_PROGRESS, Ledger
+from logflume.notifications import Message, ObjectRef, UnknownMessage, continuation_body, parse_event
+from logflume.objects import LogObject
+from logflume.queues import Queues
+from logflume.stream import StreamRefused
+
+EVENTS = Path(__file__).parents[2] / "events"
+BUCKET = "drop-bucket"
+INVOCATION_S = 300.0
+
+
+class Stream:
+    """Keeps records; refuses them with `refusal` once `room` is used up."""
+
+    def __init__(self) -> None:
+        self.records: list[bytes] = []
+        self.room = 1 << 30
+        self.refusal: BaseException = StreamThrottled("slow down")
+
+    def put(self, data: bytes) -> Future[None]:
+        future: Future[None] = Future()
+        if len(self.records) < self.room:
+            self.records.append(data)
+            future.set_result(None)
+        else:
+            future.set_exception(self.refusal)
+        return future
+
+    def flush(self) -> None:
+        pass
+
+    def drain(self) -> None:
+        pass
+
+    def messages(self) -> dict[str, list[bytes]]:
+        """Events by key; one delivered twice stands once."""
+        found: dict[str, dict[int, bytes]] = {}
+        for record in self.records:
+            header, slices = decode(record)
+            for piece in slices:
+                found.setdefault(header.key, {}).update(zip(piece.offsets, piece.events, strict=True))
+        return {key: [events[o] for o in sorted(events)] for key, events in found.items()}
+
+
+@dataclass
+class World:
+    """The services, and a clock that only moves when told."""
+
+    s3: Any
+    sqs: Any
+    ledger: Ledger
+    queue_url: str
+    dead_url: str
+    stream: Stream = field(default_factory=Stream)
+    now: float = 1_800_000_000.0
+    ticks: float = 0.0  # seconds that pass at each look at the clock
+
+    def clock(self) -> float:
+        self.now += self.ticks
+        return self.now
+
+    def put(self, key: str, body: bytes) -> ObjectRef:
+        answer = self.s3.put_object(Bucket=BUCKET, Key=key, Body=body)
+        return ObjectRef(BUCKET, key, None, answer["ETag"], len(body), int(self.now * 1000))
+
+    def receive(self) -> list[Message | UnknownMessage]:
+        """What Lambda would hand over: all visible messages."""
+        records = []
+        while found := self.sqs.receive_message(
+            QueueUrl=self.queue_url, MaxNumberOfMessages=10, AttributeNames=["All"], VisibilityTimeout=1800
+        ).get("Messages"):
+            records += [
+                {
+                    "messageId": m["MessageId"],
+                    "receiptHandle": m["ReceiptHandle"],
+                    "body": m["Body"],
+                    "attributes": m["Attributes"],
+                    "eventSource": "aws:sqs",
+                }
+                for m in found
+            ]
+        return parse_event({"Records": records}) if records else []
+
+    def notify(self, *refs: ObjectRef, hop: int = 0) -> None:
+        for ref in refs:
+            self.sqs.send_message(QueueUrl=self.queue_url, MessageBody=continuation_body(ref, hop))
+
+    def invoke(self, messages: list[Message | UnknownMessage] | None = None, seconds: float = INVOCATION_S) -> Report:
+        messages = self.receive() if messages is None else messages
+        report = Intake(
+            ledger=self.ledger,
+            queues=Queues(self.sqs, self.queue_url, self.dead_url),
+            stream=self.stream,
+            sources=sources.load(CONFIG_DIR / "pipeline.toml"),
+            index_prefix="logs",
+            open_object=lambda ref: LogObject(self.s3, ref, sleep=lambda seconds: None),
+            deadline=self.now + seconds,
+            clock=self.clock,
+        ).run(messages)
+        for message in messages:
+            if message.id not in report.failed and message.receipt:
+                self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=message.receipt)
+        return report
+
+    def depth(self, url: str | None = None) -> int:
+        """Messages in a queue, hidden and delayed ones included."""
+        names = [f"ApproximateNumberOfMessages{suffix}" for suffix in ("", "NotVisible", "Delayed")]
+        found = self.sqs.get_queue_attributes(QueueUrl=url or self.queue_url, AttributeNames=names)["Attributes"]
+        return sum(int(found[name]) for name in names)
+
+    def dead(self) -> list[dict[str, Any]]:
+        return self.sqs.receive_message(
+            QueueUrl=self.dead_url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+        ).get("Messages", [])
+
+    def item(self, ref: ObjectRef) -> dict[str, Any]:
+        item = self.ledger.get(ref.id)
+        assert item is not None
+        return item
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with mock_aws():
+        s3, sqs, dynamodb = boto3.client("s3"), boto3.client("sqs"), boto3.client("dynamodb")
+        s3.create_bucket(Bucket=BUCKET)
+        dynamodb.create_table(
+            TableName="ledger",
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        )
+        made = World(
+            s3, sqs, Ledger(dynamodb, "ledger"), sqs.create_queue(QueueName="q")["QueueUrl"],
+            sqs.create_queue(QueueName="dlq")["QueueUrl"],
+        )  # fmt: skip
+        made.ledger._clock = lambda: made.now
+        yield made
+
+
+LINES = b"".join(b"line %d\n" % i for i in range(1000))
+
+
+def test_objects_are_read_smallest_first_and_their_messages_acknowledged(world: World) -> None:
+    refs = [world.put(f"drop/{name}", body) for name, body in {"b.log": LINES, "a.log": b"x\ny", "e.log": b""}.items()]
+    world.notify(*refs)
+    report = world.invoke()
+    assert report.failed == set()
+    assert list(world.stream.messages()) == ["drop/a.log", "drop/b.log"]
+    assert world.stream.messages()["drop/a.log"] == [b"x", b"y"]
+    assert [world.item(ref)["status"] for ref in refs] == ["done"] * 3
+    assert [world.item(ref)["events"] for ref in refs] == [1000, 2, 0]
+    assert report.counts["events_read"] == 1002
+    assert world.depth() == 0
+
+
+def test_a_source_is_chosen_by_key_and_pinned(world: World) -> None:
+    ref = world.put("drop/x/app.ndjson.gz", gzip.compress(b'{"a":1}\n'))
+    world.notify(ref)
+    world.invoke()
+    header, _ = decode(world.stream.records[0])
+    assert (header.source, header.parser, header.index.prefix) == ("json", "json", "logs-json")
+    assert header.modified_ms > 1_700_000_000_000
+    assert world.item(ref)["pin_source"] == "json"
+
+
+def test_the_same_notification_five_times_reads_once(world: World) -> None:
+    ref = world.put("drop/a.log", LINES)
+    world.notify(*[ref] * 5)
+    report = world.invoke()
+    assert report.counts["objects_done"] == 1
+    assert report.counts["objects_repeated"] == 4
+    assert report.counts["events_read"] == 1000
+    assert world.depth() == 0
+
+
+def test_an_object_that_another_reader_holds_is_deferred_to_its_leases_end(world: World) -> None:
+    ref = world.put("drop/a.log", LINES)
+    until = int(world.now * 1000) + 120_000
+    claim = world.ledger.claim(
+        ref.id, 0, until, {}, {"source": "text", "parser": "text", "index": "i", "partition": "day"}
+    )
+    world.notify(ref)
+    report = world.invoke()
+    assert len(report.failed) == 1
+    assert world.stream.records == []
+    assert world.depth() == 1
+    world.now += 121
+    world.notify(ref)
+    assert world.invoke().counts["objects_done"] == 1
+    assert claim is not None
+
+
+def test_when_time_is_up_the_object_goes_on_in_a_continuation(world: World) -> None:
+    big = b"".join(b"%d %s\n" % (i, b"x" * 500) for i in range(20_000))
+    ref = world.put("drop/big.log", big)
+    world.notify(ref)
+    world.ticks, hops = 20.0, 0
+    while world.depth():
+        report = world.invoke()
+        assert report.failed == set()
+        hops += report.counts["continuations"]
+        assert hops < 50
+    assert hops >= 3
+    assert world.item(ref)["status"] == "done"
+    assert world.item(ref)["hop"] == hops
+    assert world.item(ref)["events"] == 20_000
+    assert world.stream.messages()["drop/big.log"] == big.splitlines()
+
+
+@pytest.mark.parametrize("broken", ["before the message", "after the message"])
+def test_a_crash_between_the_steps_of_a_continuation_loses_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    big = b"".join(b"%d %s\n" % (i, b"x" * 500) for i in range(20_000))
+    ref = world.put("drop/big.log", big)
+    world.notify(ref)
+    world.ticks = 20.0
+    messages, real = world.receive(), Queues.continue_later
+
+    def crash(self: Queues, ref: ObjectRef, hop: int, delay_s: int = 0) -> None:
+        if broken == "after the message":
+            real(self, ref, hop, delay_s)
+        raise SystemExit("killed")
+
+    monkeypatch.setattr(Queues, "continue_later", crash)
+    with pytest.raises(SystemExit):
+        world.invoke(messages)
+    monkeypatch.setattr(Queues, "continue_later", real)
+    world.ticks = 0.0
+    assert world.invoke(messages).failed == set()  # the old message, delivered again
+    assert world.item(ref)["status"] == "done"
+    assert world.invoke().failed == set()  # and the continuation, where it was sent
+    assert world.stream.messages()["drop/big.log"] == big.splitlines()
+    assert world.item(ref)["events"] == 20_000
+
+
+def test_a_throttled_stream_postpones_the_object_and_is_not_held_against_it(world: World) -> None:
+    ref = world.put("drop/a.log", LINES)
+    world.notify(ref)
+    world.stream.room = 0
+    for _ in range(MAX_TRIES_WITHOUT_PROGRESS + 2):
+        report = world.invoke(world.receive() or parse_event(_sqs(continuation_body(ref, world.item(ref)["hop"]))))
+        assert report.counts["continuations"] == 1, report
+        assert report.failed == set()
+    assert world.item(ref)["status"] == "reading"
+    world.stream.room = 10
+    world.invoke(parse_event(_sqs(continuation_body(ref, world.item(ref)["hop"]))))
+    assert world.item(ref)["status"] == "done"
+
+
+def test_a_stream_that_refuses_hands_the_message_back(world: World) -> None:
+    ref = world.put("drop/a.log", LINES)
+    world.notify(ref)
+    world.stream.room, world.stream.refusal = 0, StreamRefused("no such stream")
+    assert len(world.invoke().failed) == 1
+    assert world.item(ref)["status"] == "reading"
+    assert world.item(ref)["lease_until_ms"] == 0
+
+
+def test_a_damaged_object_fails_loudly_after_its_whole_events(world: World) -> None:
+    ref = world.put("drop/cut.log.gz", gzip.compress(LINES)[:-200])
+    world.notify(ref)
+    report = world.invoke()
+    assert report.failed == set()
+    assert report.counts["objects_failed"] == 1
+    item = world.item(ref)
+    assert (item["status"], item["error"], item["open"]) == ("failed", "truncated", "failed")
+    assert world.stream.messages()["drop/cut.log.gz"] == LINES.splitlines()[: item["events"]]
+    assert item["events"] > 100
+    (dead,) = world.dead()
+    assert dead["MessageAttributes"]["object_id"]["StringValue"] == ref.id
+    assert dead["MessageAttributes"]["reason"]["StringValue"] == "truncated"
+    world.notify(ref)
+    assert world.invoke().counts["objects_repeated"] == 1  # nothing is retried for ever
+
+
+def test_an_object_replaced_or_deleted_before_it_is_read_ends_quietly(world: World) -> None:
+    replaced, deleted = world.put("drop/r.log", LINES), world.put("drop/d.log", LINES)
+    new = world.put("drop/r.log", b"other\n")
+    world.s3.delete_object(Bucket=BUCKET, Key="drop/d.log")
+    world.notify(replaced, deleted, new)
+    report = world.invoke()
+    assert report.failed == set()
+    assert [world.item(ref)["status"] for ref in (replaced, deleted, new)] == ["superseded", "gone", "done"]
+    assert world.stream.messages() == {"drop/r.log": [b"other"]}
+    assert world.depth(world.dead_url) == 0
+
+
+def test_an_object_that_gets_nowhere_is_failed_not_tried_for_ever(world: World) -> None:
+    ref = world.put("drop/a.log", LINES)
+    for _ in range(MAX_TRIES_WITHOUT_PROGRESS):
+        world.ledger.claim(ref.id, 0, 0, {}, {"source": "text", "parser": "text", "index": "i", "partition": "day"})
+    world.notify(ref)
+    world.invoke()
+    assert (world.item(ref)["status"], world.item(ref)["error"]) == ("failed", "no_progress")
+    assert len(world.dead()) == 1
+
+
+def test_an_object_without_an_etag_learns_it_from_s3(world: World) -> None:
+    ref = world.put("drop/a.log", LINES)
+    world.invoke([Message("m", None, (ObjectRef(BUCKET, "drop/a.log"),))])
+    assert world.item(ref)["status"] == "done"
+
+
+def test_of_a_message_with_several_objects_one_unfinished_keeps_it(world: World) -> None:
+    done, held = world.put("drop/a.log", LINES), world.put("drop/b.log", LINES)
+    world.ledger.claim(held.id, 0, int(world.now * 1000) + 60_000, {}, {})
+    report = world.invoke([Message("m", None, (done, held))])
+    assert report.failed == {"m"}
+    assert world.item(done)["status"] == "done"
+
+
+def test_waiting_often_does_not_bring_a_message_to_the_dlq(world: World) -> None:
+    """Without the copy, the queue's receive limit would move a message that merely had to wait."""
+    ref = world.put("drop/a.log", LINES)
+    world.ledger.claim(ref.id, 0, int(world.now * 1000) + 60_000, {}, {})
+    report = world.invoke([Message("m", None, (ref,), receive_count=RENEW_AFTER_RECEIVES)])
+    assert report.failed == set()
+    assert world.depth() == 1
+
+
+def test_an_unknown_message_goes_to_the_dlq_and_the_rest_of_its_batch_is_read(world: World) -> None:
+    ref = world.put("drop/a.log", LINES)
+    world.notify(ref)
+    world.sqs.send_message(QueueUrl=world.queue_url, MessageBody='{"what": "is this"}')
+    report = world.invoke()
+    assert report.failed == set()
+    assert world.item(ref)["status"] == "done"
+    (dead,) = world.dead()
+    assert dead["Body"] == '{"what": "is this"}'
+    assert report.counts["messages_unknown"] == 1
+    assert [ending["ending"] for ending in report.endings if "message_id" in ending] == ["unknown"]
+
+
+def test_the_kinesis_sample_decodes(world: World) -> None:
+    """The sample event for the indexer holds what this reader puts."""
+    import base64
+
+    event = json.loads((EVENTS / "kinesis-batch.json").read_text())
+    for record in event["Records"]:
+        header, slices = decode(base64.b64decode(record["kinesis"]["data"]))
+        assert header.key.startswith("drop/")
+        assert sum(len(piece.events) for piece in slices) > 0
+    assert world.depth() == 0
+
+
+def _sqs(body: str) -> dict[str, Any]:
+    return {
+        "Records": [
+            {"messageId": "c", "receiptHandle": "gone", "body": body, "attributes": {}, "eventSource": "aws:sqs"}
+        ]
+    }
