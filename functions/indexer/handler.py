@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import boto3
-from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from logflume import metrics as names
@@ -15,6 +14,7 @@ from logflume.bulk import Bulk
 from logflume.deadletters import DeadLetters
 from logflume.environment import variable
 from logflume.indexer import SENDERS, Indexer, StreamRecord
+from logflume.observability import observe
 from logflume.search import Endpoint, SearchClient
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 # Before the invocation's deadline: time to have the last answers read and the dead letters written.
 WRAP_UP_S = 10.0
 
-logger = Logger()
-metrics = Metrics()
-metrics.set_default_dimensions(deployment=variable("DEPLOYMENT"))
+logger, metrics = observe()
 
 
 def _login() -> tuple[str, str]:

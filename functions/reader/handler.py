@@ -4,7 +4,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import boto3
-from aws_lambda_powertools import Logger, Metrics
 from botocore.config import Config
 
 from logflume import metrics as names
@@ -14,15 +13,14 @@ from logflume.intake import Intake
 from logflume.ledger import Ledger
 from logflume.notifications import parse_event
 from logflume.objects import LogObject
+from logflume.observability import observe
 from logflume.queues import Queues
 from logflume.stream import Producer
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-logger = Logger()
-metrics = Metrics()
-metrics.set_default_dimensions(deployment=variable("DEPLOYMENT"))
+logger, metrics = observe()
 
 _config = Config(connect_timeout=5, read_timeout=30, retries={"mode": "standard", "total_max_attempts": 4})
 _s3 = boto3.client("s3", config=_config)

@@ -64,10 +64,15 @@ class Report:
 
 @dataclass
 class _Task:
-    """One object of one message."""
+    """One object, and the messages that name it."""
 
-    message: Message
+    messages: list[Message]
     ref: ObjectRef
+
+    @property
+    def hop(self) -> int:
+        """The latest message's hop."""
+        return max(message.hop for message in self.messages)
 
 
 class Intake:
@@ -97,17 +102,19 @@ class Intake:
 
     def run(self, messages: Iterable[Message | UnknownMessage]) -> Report:
         """Bring every message to an end, or back to the queue."""
-        tasks: list[_Task] = []
+        tasks: dict[object, _Task] = {}
         for message in messages:
             if isinstance(message, UnknownMessage):
                 self._bury_message(message)
                 continue
             # Whatever happens to this process: the message comes back when the lease it is about to take has ended.
             self._hide(message, self._left() + LEASE_MARGIN_S)
-            tasks += [_Task(message, ref) for ref in message.objects]
-        tasks.sort(key=lambda task: task.ref.size or 0)
+            for ref in message.objects:
+                # Repeated within one batch, an object must not find itself leased.
+                same = tasks.setdefault(ref.id if ref.pinned else ref, _Task([], ref))
+                same.messages.append(message)
         unsettled: list[tuple[_Task, Reading]] = []
-        for task in tasks:
+        for task in sorted(tasks.values(), key=lambda task: task.ref.size or 0):
             if self._left() < 2 * WRAP_UP_S:
                 self._postpone(task, 0)
             elif reading := self._read(task):
@@ -165,7 +172,7 @@ class Intake:
             "partition": rule.partition,
         }
         lease = self._ledger.now_ms() + round((self._left() + LEASE_MARGIN_S) * 1000)
-        answer = self._ledger.claim(ref.id, task.message.hop, lease, facts, pinned)
+        answer = self._ledger.claim(ref.id, task.hop, lease, facts, pinned)
         if isinstance(answer, Refused):
             self._refused(task, answer)
             return None
@@ -288,16 +295,17 @@ class Intake:
 
     def _postpone(self, task: _Task, delay_s: float) -> None:
         """Come back to an object that was not looked at. Being received often must not bring it to the DLQ."""
-        if task.message.receive_count < RENEW_AFTER_RECEIVES:
+        if all(message.receive_count < RENEW_AFTER_RECEIVES for message in task.messages):
             self._give_back(task, delay_s)
         else:
-            self._queues.continue_later(task.ref, task.message.hop, round(delay_s))
+            self._queues.continue_later(task.ref, task.hop, round(delay_s))
             self._report.counts["messages_renewed"] += 1
 
     def _give_back(self, task: _Task, delay_s: float) -> None:
-        self._report.failed.add(task.message.id)
         self._report.counts["objects_given_back"] += 1
-        self._hide(task.message, delay_s)
+        for message in task.messages:
+            self._report.failed.add(message.id)
+            self._hide(message, delay_s)
 
     def _hide(self, message: Message, seconds: float) -> None:
         if message.receipt is not None:

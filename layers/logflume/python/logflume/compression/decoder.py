@@ -136,7 +136,12 @@ class Decoder(ABC, Iterator[bytes]):
         caps = self._caps
         over = self.raw_offset + len(step) - caps.max_raw_bytes
         if over > 0:
-            self._end = self._too_large("decompressed_size", f"over {caps.max_raw_bytes} bytes")
+            self._end = ObjectTooLarge(
+                "decompressed_size",
+                f"over {caps.max_raw_bytes} bytes",
+                raw_offset=caps.max_raw_bytes,
+                wire_offset=self.wire_offset,
+            )
             return step[: max(0, len(step) - over)]
         if self._end is None and caps.ratio_from_bytes < self._decoded > caps.max_ratio * self.wire_offset:
             self._end = self._too_large("ratio", f"over {caps.max_ratio}:1")

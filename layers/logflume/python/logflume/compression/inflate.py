@@ -1,4 +1,4 @@
-"""Engines that inflate raw deflate streams (RFC 1951), and the one that runs everywhere: the standard library's zlib."""
+"""Engines that inflate raw deflate streams (RFC 1951), and the one that runs everywhere: stdlib zlib."""
 
 import zlib
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ class Inflater(Protocol):
 
 
 class ZlibInflater:
-    """A fifth of igzip's speed, and a state that can be neither saved nor restored."""
+    """A third of igzip's speed, and a state that can be neither saved nor restored."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

@@ -36,7 +36,7 @@ class Snapshot:
     binding: bytes
 
     def pack(self) -> bytes:
-        """The bytes to checkpoint (gzip 10 to 65 KB, plain under 100); empty where only skipping can resume."""
+        """The bytes to checkpoint (gzip 7 to 70 KB, plain under 100); empty where only skipping can resume."""
         return pack(self.position, self.binding) if self.position else b""
 
 

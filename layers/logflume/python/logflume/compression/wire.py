@@ -28,12 +28,12 @@ class Wire:
         """Make sure that a byte is at hand; False at the object's end."""
         if self.pos < len(self.chunk):
             return True
-        chunk = next(self._chunks, b"")
-        if not chunk:
-            return False
-        self._chunk_end += len(chunk)
-        self.chunk, self.pos = chunk, 0
-        return True
+        for chunk in self._chunks:
+            if chunk:
+                self._chunk_end += len(chunk)
+                self.chunk, self.pos = chunk, 0
+                return True
+        return False
 
     def piece(self, limit: int) -> bytes | memoryview:
         """What is at hand, at least one and at most `limit` bytes, uncopied; empty at the object's end."""
