@@ -20,6 +20,9 @@ from logflume.stream import Producer
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
+# Before the invocation's deadline: time to write down what was acknowledged.
+SETTLE_S = 3.0
+
 logger, metrics = observe()
 
 _config = Config(connect_timeout=5, read_timeout=30, retries={"mode": "standard", "total_max_attempts": 4})
@@ -39,7 +42,8 @@ class UnfinishedError(RuntimeError):
 def handler(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     """Read every object that the event names; failed messages go back to the queue one by one."""
     messages = parse_event(event)
-    with Producer(_kinesis, variable("STREAM_NAME")) as stream:
+    deadline = time.monotonic() + context.get_remaining_time_in_millis() / 1000
+    with Producer(_kinesis, variable("STREAM_NAME"), deadline=deadline - SETTLE_S) as stream:
         report = Intake(
             ledger=_ledger,
             queues=_queues,
@@ -47,7 +51,7 @@ def handler(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
             sources=_sources,
             index_prefix=variable("INDEX_PREFIX"),
             open_object=lambda ref: LogObject(_s3, ref),
-            deadline=time.monotonic() + context.get_remaining_time_in_millis() / 1000,
+            deadline=deadline,
         ).run(messages)
     for ending in report.endings:
         logger.info("object %s", ending["ending"], extra=ending)

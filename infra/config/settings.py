@@ -38,7 +38,7 @@ LogRetention = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545,
 
 # Lambda quotas: memory in MB, timeout in seconds.
 Memory = Annotated[int, Meta(ge=128, le=10_240)]
-Timeout = Annotated[int, Meta(ge=30, le=900)]
+Timeout = Annotated[int, Meta(ge=10, le=900)]
 
 
 def _text(pattern: str, description: str) -> Meta:

@@ -10,7 +10,6 @@ from infra.config.settings import Settings
 from infra.constructs.acknowledge import acknowledge, wildcard_in
 from infra.constructs.dead_letters import DeadLetters
 from infra.constructs.layers import Layers
-from infra.constructs.ledger import Ledger
 from infra.constructs.pipeline_function import PipelineFunction
 from infra.constructs.stream import BatchStream
 
@@ -36,7 +35,6 @@ class Indexer(PipelineFunction):
         *,
         layers: Layers,
         batches: BatchStream,
-        ledger: Ledger,
         dead_letters: DeadLetters,
     ) -> None:
         super().__init__(
@@ -51,7 +49,6 @@ class Indexer(PipelineFunction):
                 "LOGFLUME_OPENSEARCH_ENDPOINT": settings.opensearch_endpoint,
                 "LOGFLUME_OPENSEARCH_AUTH": settings.opensearch_auth,
                 "LOGFLUME_DEADLETTER_BUCKET": dead_letters.bucket.bucket_name,
-                "LOGFLUME_LEDGER_TABLE": ledger.table.table_name,
                 **(
                     {"LOGFLUME_OPENSEARCH_SECRET_ARN": settings.opensearch_secret_arn}
                     if settings.opensearch_secret_arn
@@ -72,7 +69,6 @@ class Indexer(PipelineFunction):
                 iam.PolicyStatement(actions=["s3:PutObject"], resources=[dead_letters.bucket.arn_for_objects("*")]),
                 # The failure destination asks for it (Lambda guide, "on-failure destination").
                 iam.PolicyStatement(actions=["s3:ListBucket"], resources=[dead_letters.bucket.bucket_arn]),
-                iam.PolicyStatement(actions=["dynamodb:UpdateItem"], resources=[ledger.table.table_arn]),
                 *_search_access(settings),
             ],
         )

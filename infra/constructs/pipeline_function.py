@@ -73,7 +73,6 @@ class PipelineFunction(Construct):
             application_log_level_v2=_LEVELS[settings.log_level],
             environment={
                 "LOGFLUME_DEPLOYMENT": settings.deployment,
-                "LOGFLUME_INDEX_PREFIX": settings.index_prefix,
                 "POWERTOOLS_SERVICE_NAME": service,
                 "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
                 "POWERTOOLS_LOG_LEVEL": settings.log_level,

@@ -48,6 +48,7 @@ class Reader(PipelineFunction):
             timeout_s=settings.reader_timeout_s,
             recursive_loop=lambda_.RecursiveLoop.ALLOW,
             environment={
+                "LOGFLUME_INDEX_PREFIX": settings.index_prefix,
                 "LOGFLUME_LEDGER_TABLE": ledger.table.table_name,
                 "LOGFLUME_STREAM_NAME": batches.stream.stream_name,
                 "LOGFLUME_QUEUE_URL": drop.queue.queue_url,
@@ -60,7 +61,6 @@ class Reader(PipelineFunction):
                 iam.PolicyStatement(
                     actions=[
                         "dynamodb:GetItem",
-                        "dynamodb:PutItem",
                         "dynamodb:UpdateItem",
                         "dynamodb:DeleteItem",
                     ],

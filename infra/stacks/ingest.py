@@ -37,7 +37,6 @@ class IngestStack(Stack):
             settings,
             layers=layers,
             batches=batches,
-            ledger=ledger,
             dead_letters=dead_letters,
         )
         outputs = {

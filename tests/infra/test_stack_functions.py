@@ -76,8 +76,6 @@ def test_the_indexer_is_told_where_everything_is(stack: Synthesised) -> None:
         "LOGFLUME_OPENSEARCH_ENDPOINT": "https://search.example.com",
         "LOGFLUME_OPENSEARCH_AUTH": "es",
         "LOGFLUME_DEADLETTER_BUCKET": "${DeadLetters/Bucket}",
-        "LOGFLUME_LEDGER_TABLE": "${Ledger/Table}",
-        "LOGFLUME_INDEX_PREFIX": "logs",
         "POWERTOOLS_SERVICE_NAME": "indexer",
         "POWERTOOLS_METRICS_NAMESPACE": "Logflume",
         "POWERTOOLS_LOG_LEVEL": "INFO",

@@ -12,7 +12,6 @@ READER = {
     "${Drop/Bucket.Arn}": {"s3:ListBucket"},
     "${Ledger/Table.Arn}": {
         "dynamodb:GetItem",
-        "dynamodb:PutItem",
         "dynamodb:UpdateItem",
         "dynamodb:DeleteItem",
     },
@@ -38,7 +37,6 @@ INDEXER = {
     },
     "${DeadLetters/Bucket.Arn}/*": {"s3:PutObject"},
     "${DeadLetters/Bucket.Arn}": {"s3:ListBucket"},
-    "${Ledger/Table.Arn}": {"dynamodb:UpdateItem"},
 }
 
 SEARCH = {

@@ -33,8 +33,10 @@ from logflume.sources import Sources
 
 # Past the invocation's deadline, so that a reader that is killed at it cannot be overtaken while it still writes.
 LEASE_MARGIN_S = 30.0
-# Before it: time to have the last batches acknowledged, the checkpoint written and the continuation sent.
+# Before it, time to have the last batches acknowledged, the checkpoint written and the continuation sent: this long, or
+# this share of a short invocation.
 WRAP_UP_S = 15.0
+WRAP_UP_SHARE = 0.25
 # A message that had to wait this often is replaced by a fresh copy: the queue's limit is meant for those that fail.
 RENEW_AFTER_RECEIVES = 5
 # When to try again what failed for a reason outside the object.
@@ -98,6 +100,7 @@ class Intake:
         self._open_object = open_object
         self._deadline = deadline
         self._clock = clock
+        self._wrap_up_s = min(WRAP_UP_S, WRAP_UP_SHARE * self._left())
         self._report = Report()
 
     def run(self, messages: Iterable[Message | UnknownMessage]) -> Report:
@@ -115,7 +118,7 @@ class Intake:
                 same.messages.append(message)
         unsettled: list[tuple[_Task, Reading]] = []
         for task in sorted(tasks.values(), key=lambda task: task.ref.size or 0):
-            if self._left() < 2 * WRAP_UP_S:
+            if self._left() < 2 * self._wrap_up_s:
                 self._postpone(task, 0)
             elif reading := self._read(task):
                 unsettled.append((task, reading))
@@ -214,7 +217,7 @@ class Intake:
             log.chunks,
             self._stream,
             save=lambda position: self._ledger.checkpoint(claim, position),
-            stop_at=self._deadline - WRAP_UP_S,
+            stop_at=self._deadline - self._wrap_up_s,
             clock=self._clock,
         )
         reading.error = error

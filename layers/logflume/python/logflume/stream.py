@@ -6,6 +6,7 @@ Records of several objects share calls. `put` blocks while the calls in flight a
 slows its reader and memory stays flat.
 """
 
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -67,7 +68,10 @@ class _Pending:
 
 
 class Producer:
-    """Puts records in calls of at most 1 MiB, `in_flight` of them at a time. Use as a context manager."""
+    """Puts records in calls of at most 1 MiB, `in_flight` of them at a time. Use as a context manager.
+
+    Refused records are tried again for `patience_s`, but not past `deadline` (on `clock`).
+    """
 
     def __init__(
         self,
@@ -76,12 +80,14 @@ class Producer:
         *,
         in_flight: int = 2,
         patience_s: float = PATIENCE_S,
+        deadline: float = math.inf,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._kinesis = kinesis
         self._stream = stream
         self._patience_s = patience_s
+        self._deadline = deadline
         self._sleep = sleep
         self._clock = clock
         self._pool = ThreadPoolExecutor(in_flight, thread_name_prefix="put-records")
@@ -133,13 +139,13 @@ class Producer:
             self._slots.release()
 
     def _retry_until_acknowledged(self, call: Sequence[_Pending]) -> None:
-        started, attempt, left = self._clock(), 0, list(call)
+        give_up, attempt, left = min(self._clock() + self._patience_s, self._deadline), 0, list(call)
         while True:
             left, why = self._put_once(left)
             if not left:
                 return
-            if self._clock() - started > self._patience_s:
-                raise StreamThrottled(f"{len(left)} records refused for {self._patience_s:.0f} s, last: {why}")
+            if self._clock() > give_up:
+                raise StreamThrottled(f"{len(left)} records still refused: {why}")
             self.retries += len(left)
             self._sleep(full_jitter(attempt, _BACKOFF_FIRST_S, _BACKOFF_MAX_S))
             attempt += 1

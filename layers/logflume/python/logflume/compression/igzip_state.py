@@ -15,15 +15,17 @@ import hashlib
 import logging
 import platform
 import zlib
+from itertools import takewhile
 
 from isal import ISAL_VERSION, igzip_lib
 
 from logflume.compression.inflate import DeflateCorrupt
 
 _HISTORY_BYTES = 32 << 10  # RFC 1951 section 2: no distance is longer
+_LOOKUP_BITS = 12  # ISAL_DECODE_LONG_BITS
 _GUARD_BYTES = 4 << 10
 _FEED_BYTES = 1 << 30  # avail_in has 32 bits
-_BLOCK_FINISH = 5  # enum isal_block_state: input done and all output flushed
+_BLOCK_CODED, _BLOCK_FINISH = 3, 5  # enum isal_block_state: inside a Huffman block; all output flushed
 _GZIP_NO_HDR = 2  # crc_flag: keep the CRC-32 of the output, leave header and trailer to us
 
 
@@ -38,7 +40,8 @@ class _InflateState(ctypes.Structure):
         ("read_in", ctypes.c_uint64),
         ("avail_in", ctypes.c_uint32),
         ("read_in_length", ctypes.c_int32),
-        ("lit_huff_code", ctypes.c_ubyte * 18_912),
+        ("lit_short_lookup", ctypes.c_uint32 * 4_096),
+        ("lit_long_lookup", ctypes.c_uint16 * 1_264),
         ("dist_huff_code", ctypes.c_ubyte * 2_208),
         ("block_state", ctypes.c_int32),
         ("dict_length", ctypes.c_uint32),
@@ -136,6 +139,8 @@ class IgzipInflater:
         self._filled += produced
         if self._failed and not produced:
             produced = self._hand_out_pending(room)
+        if not produced and not given and self._release_cut_literals():
+            return self.inflate(data, start, room)
         return produced, given - state.avail_in
 
     def take(self) -> bytes:
@@ -167,6 +172,37 @@ class IgzipInflater:
         state.tmp_out_processed += count
         self._filled += count
         return count
+
+    def _release_cut_literals(self) -> bool:
+        """Where the input ends for good, move literals to the output that ISA-L holds back; False if there are none.
+
+        It looks up to three symbols up at once and takes all or none, though the bits of the first may all be there.
+        Those are the literals on which the table agrees whatever bits might follow: codes are prefix-free.
+        """
+        state = self._state
+        known = min(state.read_in_length, _LOOKUP_BITS)
+        if state.block_state != _BLOCK_CODED or known <= 0:
+            return False
+        entries = state.lit_short_lookup[state.read_in & ((1 << known) - 1) :: 1 << known]
+        columns = zip(*map(_looked_up_literals, entries), strict=False)
+        literals = bytes(column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns))
+        if literals:
+            ctypes.memmove(state.tmp_out_buffer, literals, len(literals))
+            state.tmp_out_processed, state.tmp_out_valid = 0, len(literals)
+            state.read_in = state.read_in_length = 0
+        return bool(literals)
+
+
+def _looked_up_literals(entry: int) -> bytes:
+    """An entry of the short lookup table: 25 bits of symbols, a flag (long code), 2 bits of count, code length."""
+    if entry >> 25 & 1:
+        return b""
+    count = entry >> 26 & 3
+    symbols = [entry >> 8 * place & 0xFF for place in range(count - 1)]
+    last = (entry & 0x1FFFFFF) >> 8 * max(0, count - 1)
+    if count and last < 256:
+        symbols.append(last)
+    return bytes(symbols)
 
 
 def tidy(dump: bytes) -> bytes:
@@ -202,7 +238,7 @@ def _lies_as_declared(library: _Library) -> bool:
     paint = b"\xa5"
     memory = ctypes.create_string_buffer(paint * (STATE_BYTES + _GUARD_BYTES), STATE_BYTES + _GUARD_BYTES)
     library.init(ctypes.addressof(memory))
-    head = _InflateState.lit_huff_code.offset
+    head = _InflateState.lit_short_lookup.offset
     tables = _InflateState.block_state.offset - head
     scalars = _InflateState.tmp_in_buffer.offset - _InflateState.block_state.offset
     expected = bytes(head) + paint * tables + bytes(scalars)

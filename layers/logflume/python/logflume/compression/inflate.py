@@ -34,8 +34,8 @@ class Inflater(Protocol):
     def inflate(self, data: bytes, start: int, room: int) -> tuple[int, int]:
         """Inflate `data[start:]` until it is used up, the stream ends, or `room` bytes are produced.
 
-        Returns the bytes produced and the bytes consumed; with no data left, output may still be pending. Raises
-        `DeflateCorrupt` only once nothing more can be produced.
+        Returns the bytes produced and the bytes consumed. No data means that the input has ended; output may still
+        be pending then. Raises `DeflateCorrupt` only once nothing more can be produced.
         """
         ...
 
