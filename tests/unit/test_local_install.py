@@ -94,22 +94,26 @@ def test_a_tool_that_fails_shows_the_command_and_its_last_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("specification", "modules", "version", "all_locales"),
-    [("21", "jdk.localedata@21", 21, True), ("25", "java.base@25", 25, False), ("1.8", "", 8, False)],
+    ("specification", "modules", "locales", "expected"),
+    [
+        ("25.0.2", "java.base@25 jdk.incubator.vector@25", "en_US, th_TH", (25, True, True)),
+        ("21", "java.base@21", "en_US", (21, False, False)),
+        ("1.8.0_412", "", "th_TH", (8, False, True)),
+    ],
 )
-def test_a_java_home_is_asked_for_its_version_and_its_locales(
-    tmp_path: Path, specification: str, modules: str, version: int, all_locales: bool
+def test_a_java_home_is_asked_for_its_version_its_modules_and_its_languages(
+    tmp_path: Path, specification: str, modules: str, locales: str, expected: tuple[int, bool, bool]
 ) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text(
         f"#!/bin/sh\ncase $1 in --list-modules) echo {modules};;"
-        f" *) echo '    java.specification.version = {specification}' >&2;; esac\n"
+        f" *) echo 'openjdk version \"{specification}\"\n    available locales = {locales}' >&2;; esac\n"
     )
     java.chmod(0o755)
     found = examine(tmp_path)
     assert found is not None
-    assert (found.version, found.all_locales) == (version, all_locales)
+    assert (found.version, "jdk.incubator.vector" in found.modules, found.thai) == expected
 
 
 def test_a_java_home_that_does_not_run_is_none(tmp_path: Path) -> None:
