@@ -2,163 +2,19 @@
 
 import gzip
 import json
-from collections.abc import Iterator
-from concurrent.futures import Future
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import boto3
 import pytest
-from moto import mock_aws
 
-from infra.config.settings import CONFIG_DIR
-from logflume import sources
 from logflume.batch import decode
-from logflume.errors import StreamThrottled
-from logflume.intake import RENEW_AFTER_RECEIVES, Intake, Report
-from logflume.ledger import MAX_TRIES_WITHOUT_PROGRESS, Ledger
-from logflume.notifications import Message, ObjectRef, UnknownMessage, continuation_body, parse_event
-from logflume.objects import LogObject
+from logflume.intake import RENEW_AFTER_RECEIVES
+from logflume.ledger import MAX_TRIES_WITHOUT_PROGRESS
+from logflume.notifications import Message, ObjectRef
 from logflume.queues import Queues
 from logflume.stream import StreamRefused
+from tests.fakes.intake_world import BUCKET, World
 
 EVENTS = Path(__file__).parents[2] / "events"
-BUCKET = "drop-bucket"
-INVOCATION_S = 300.0
-
-
-class Stream:
-    """Keeps records; refuses them with `refusal` once `room` is used up."""
-
-    def __init__(self) -> None:
-        self.records: list[bytes] = []
-        self.room = 1 << 30
-        self.refusal: BaseException = StreamThrottled("slow down")
-
-    def put(self, data: bytes) -> Future[None]:
-        future: Future[None] = Future()
-        if len(self.records) < self.room:
-            self.records.append(data)
-            future.set_result(None)
-        else:
-            future.set_exception(self.refusal)
-        return future
-
-    def flush(self) -> None:
-        pass
-
-    def drain(self) -> None:
-        pass
-
-    def messages(self) -> dict[str, list[bytes]]:
-        """Events by key; one delivered twice stands once."""
-        found: dict[str, dict[int, bytes]] = {}
-        for record in self.records:
-            header, slices = decode(record)
-            for piece in slices:
-                found.setdefault(header.key, {}).update(zip(piece.offsets, piece.events, strict=True))
-        return {key: [events[o] for o in sorted(events)] for key, events in found.items()}
-
-
-@dataclass
-class World:
-    """The services, and a clock that only moves when told."""
-
-    s3: Any
-    sqs: Any
-    ledger: Ledger
-    queue_url: str
-    dead_url: str
-    stream: Stream = field(default_factory=Stream)
-    now: float = 1_800_000_000.0
-    ticks: float = 0.0  # seconds that pass at each look at the clock
-
-    def clock(self) -> float:
-        self.now += self.ticks
-        return self.now
-
-    def put(self, key: str, body: bytes) -> ObjectRef:
-        answer = self.s3.put_object(Bucket=BUCKET, Key=key, Body=body)
-        return ObjectRef(BUCKET, key, None, answer["ETag"], len(body), int(self.now * 1000))
-
-    def receive(self) -> list[Message | UnknownMessage]:
-        """What Lambda would hand over: all visible messages."""
-        records = []
-        while found := self.sqs.receive_message(
-            QueueUrl=self.queue_url, MaxNumberOfMessages=10, AttributeNames=["All"], VisibilityTimeout=1800
-        ).get("Messages"):
-            records += [
-                {
-                    "messageId": m["MessageId"],
-                    "receiptHandle": m["ReceiptHandle"],
-                    "body": m["Body"],
-                    "attributes": m["Attributes"],
-                    "eventSource": "aws:sqs",
-                }
-                for m in found
-            ]
-        return parse_event({"Records": records}) if records else []
-
-    def notify(self, *refs: ObjectRef, hop: int = 0) -> None:
-        for ref in refs:
-            self.sqs.send_message(QueueUrl=self.queue_url, MessageBody=continuation_body(ref, hop))
-
-    def invoke(self, messages: list[Message | UnknownMessage] | None = None, seconds: float = INVOCATION_S) -> Report:
-        messages = self.receive() if messages is None else messages
-        report = Intake(
-            ledger=self.ledger,
-            queues=Queues(self.sqs, self.queue_url, self.dead_url),
-            stream=self.stream,
-            sources=sources.load(CONFIG_DIR / "pipeline.toml"),
-            index_prefix="logs",
-            open_object=lambda ref: LogObject(self.s3, ref, sleep=lambda seconds: None),
-            deadline=self.now + seconds,
-            clock=self.clock,
-        ).run(messages)
-        for message in messages:
-            if message.id not in report.failed and message.receipt:
-                self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=message.receipt)
-        return report
-
-    def depth(self, url: str | None = None) -> int:
-        """Messages in a queue, hidden and delayed ones included."""
-        names = [f"ApproximateNumberOfMessages{suffix}" for suffix in ("", "NotVisible", "Delayed")]
-        found = self.sqs.get_queue_attributes(QueueUrl=url or self.queue_url, AttributeNames=names)["Attributes"]
-        return sum(int(found[name]) for name in names)
-
-    def dead(self) -> list[dict[str, Any]]:
-        return self.sqs.receive_message(
-            QueueUrl=self.dead_url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
-        ).get("Messages", [])
-
-    def item(self, ref: ObjectRef) -> dict[str, Any]:
-        item = self.ledger.get(ref.id)
-        assert item is not None
-        return item
-
-
-@pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    with mock_aws():
-        s3, sqs, dynamodb = boto3.client("s3"), boto3.client("sqs"), boto3.client("dynamodb")
-        s3.create_bucket(Bucket=BUCKET)
-        dynamodb.create_table(
-            TableName="ledger",
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-        )
-        made = World(
-            s3, sqs, Ledger(dynamodb, "ledger"), sqs.create_queue(QueueName="q")["QueueUrl"],
-            sqs.create_queue(QueueName="dlq")["QueueUrl"],
-        )  # fmt: skip
-        made.ledger._clock = lambda: made.now
-        yield made
-
 
 LINES = b"".join(b"line %d\n" % i for i in range(1000))
 
@@ -218,7 +74,7 @@ def test_when_time_is_up_the_object_goes_on_in_a_continuation(world: World) -> N
     big = b"".join(b"%d %s\n" % (i, b"x" * 500) for i in range(20_000))
     ref = world.put("drop/big.log", big)
     world.notify(ref)
-    world.ticks, hops = 20.0, 0
+    world.ticks, hops = 40.0, 0
     while world.depth():
         report = world.invoke()
         assert report.failed == set()
@@ -238,7 +94,7 @@ def test_a_crash_between_the_steps_of_a_continuation_loses_nothing(
     big = b"".join(b"%d %s\n" % (i, b"x" * 500) for i in range(20_000))
     ref = world.put("drop/big.log", big)
     world.notify(ref)
-    world.ticks = 20.0
+    world.ticks = 40.0
     messages, real = world.receive(), Queues.continue_later
 
     def crash(self: Queues, ref: ObjectRef, hop: int, delay_s: int = 0) -> None:

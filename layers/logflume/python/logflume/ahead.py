@@ -14,6 +14,10 @@ from typing import Self
 _STOP_POLL_S = 0.1
 
 
+class ClosedError(RuntimeError):
+    """The iterator was closed by another thread."""
+
+
 class _End:
     """Ends the queue; carries the error the iterator ended with, if any."""
 
@@ -53,9 +57,15 @@ class Ahead[T](Iterator[T]):
         self.close()
 
     def close(self) -> None:
-        """End the thread; what it had fetched ahead is dropped."""
+        """End the thread; what it had fetched ahead is dropped, and whoever still waits for an item gets an error."""
         self._stopped.set()
         self._thread.join()
+        while True:
+            try:
+                self._queue.get_nowait()
+            except queue.Empty:
+                break
+        self._queue.put_nowait(_End(ClosedError("closed while items were awaited")))
 
     def _run(self, items: Iterator[T]) -> None:
         error: BaseException | None = None

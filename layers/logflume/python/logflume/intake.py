@@ -24,12 +24,14 @@ from logflume.errors import (
     ObjectUnavailable,
     StreamThrottled,
 )
-from logflume.ledger import Claim, Ledger, Refused, Value
+from logflume.ledger import Claim, Ledger, Refused
+from logflume.lineage import LineageBusyError
 from logflume.notifications import Message, ObjectRef, UnknownMessage
 from logflume.objects import LogObject, ObjectInfo
 from logflume.queues import Queues
 from logflume.reader import Acknowledging, Interrupted, Reading
 from logflume.sources import Sources
+from logflume.table import Value
 
 # Past the invocation's deadline, so that a reader that is killed at it cannot be overtaken while it still writes.
 LEASE_MARGIN_S = 30.0
@@ -173,6 +175,7 @@ class Intake:
             "parser": source.parser,
             "index": rule.prefix,
             "partition": rule.partition,
+            "identity": source.identity,
         }
         lease = self._ledger.now_ms() + round((self._left() + LEASE_MARGIN_S) * 1000)
         answer = self._ledger.claim(ref.id, task.hop, lease, facts, pinned)
@@ -218,6 +221,7 @@ class Intake:
             self._stream,
             save=lambda position: self._ledger.checkpoint(claim, position),
             stop_at=self._deadline - self._wrap_up_s,
+            lineages=self._ledger.lineages if pinned["identity"] == "content" else None,
             clock=self._clock,
         )
         reading.error = error
@@ -244,16 +248,23 @@ class Intake:
         claim = reading.claim
         match reading.refusal() or reading.error:
             case None:
-                self._finish(task, reading, "done", {})
+                reading.bequeath()
+                self._finish(task, reading)
                 self._report.counts["objects_done"] += 1
             case LeaseLost() as lost:
                 raise lost
             case ObjectError() as error:
+                reading.bequeath()
                 self._fail(task, claim, error, self._facts(reading))
             case Interrupted():
                 self._continue(task, reading, counts=True, delay_s=0)
             case StreamThrottled():
                 self._continue(task, reading, counts=False, delay_s=THROTTLED_DELAY_S)
+            case LineageBusyError() as busy:
+                self._ledger.checkpoint(claim, reading.position())
+                self._ledger.release(claim, counts=False)
+                self._log(task, "deferred", detail=str(busy))
+                self._postpone(task, (busy.until_ms - self._ledger.now_ms()) / 1000 + 1)
             case LogflumeError() as error:
                 self._ledger.checkpoint(claim, reading.position())
                 self._ledger.release(claim, counts=False)
@@ -270,9 +281,9 @@ class Intake:
         self._log(task, "continued", hop=hop, offset=reading.position().boundary)
         self._report.counts["continuations"] += 1
 
-    def _finish(self, task: _Task, reading: Reading, status: str, facts: dict[str, Value]) -> None:
-        self._ledger.finish(reading.claim, status, {**self._facts(reading), **facts})
-        self._log(task, status, events=reading.position().events)
+    def _finish(self, task: _Task, reading: Reading) -> None:
+        self._ledger.finish(reading.claim, "done", self._facts(reading))
+        self._log(task, "done", events=reading.position().events)
 
     def _fail(self, task: _Task, claim: Claim, error: ObjectError, facts: dict[str, Value]) -> None:
         """The dead-letter queue first, then the ledger: a crash in between tells it twice, never not at all."""
@@ -289,7 +300,12 @@ class Intake:
     @staticmethod
     def _facts(reading: Reading) -> dict[str, Value]:
         position = reading.position()
-        return {"offset": position.boundary, "events": position.events, "batches": position.batches}
+        facts: dict[str, Value] = {
+            "offset": position.boundary,
+            "events": position.events,
+            "batches": position.batches,
+        }
+        return facts | ({"lineage": position.lineage} if position.lineage else {})
 
     def _bury_message(self, message: UnknownMessage) -> None:
         self._queues.bury_message(message.body, message.reason)

@@ -19,32 +19,30 @@ because only acknowledged batches lie before it.
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-from botocore.exceptions import ClientError
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
 
 from logflume.errors import LeaseLost
+from logflume.lineage import Lineages
+from logflume.table import ConditionFailed, Item, Table, Value
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
 # Claims in a row that found the object where the last one had found it; then it is failed, not tried for ever.
 MAX_TRIES_WITHOUT_PROGRESS = 3
 DEFAULT_TTL_DAYS = 90
 OPEN_INDEX = "open"
 
-type Value = int | str | bytes
-type Item = dict[str, Value]
-
 
 @dataclass(frozen=True, slots=True)
 class Position:
     """Where reading resumes: everything before `boundary` is acknowledged by Kinesis.
 
-    `boundary` is the decompressed offset of the next event; `edge` (at or before it, on the 1 MiB grid) is where
-    `state`, the decoder's packed state, stands; the counts are of what lies before `boundary`.
+    `boundary` is the decompressed offset of the next event; `edge` (on the 1 MiB grid) is where `state`, the
+    decoder's packed state, stands, at or before the boundary. The counts are of what lies before the boundary.
+    With content identity, `chain` is the digest chain at the edge, `fingerprint` the object's, and `lineage` what was
+    decided; until then nothing is delivered, and the edge runs ahead of a boundary of 0.
     """
 
     boundary: int = 0
@@ -52,6 +50,15 @@ class Position:
     state: bytes = b""
     events: int = 0
     batches: int = 0
+    chain: bytes = b""
+    fingerprint: str = ""
+    lineage: str = ""
+    lineage_modified_ms: int = 0
+
+    @property
+    def progress(self) -> int:
+        """How far the object was read, decompressed bytes."""
+        return max(self.boundary, self.edge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +111,14 @@ class Ledger:
         ttl_days: int = DEFAULT_TTL_DAYS,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._db = dynamodb
-        self._table = table
+        self._table = Table(dynamodb, table)
         self._ttl_s = ttl_days * 86_400
         self._clock = clock
+
+    @property
+    def lineages(self) -> Lineages:
+        """The lineages of this deployment, kept in the same table."""
+        return Lineages(self._table, now_ms=self.now_ms, ttl_s=self._ttl_s)
 
     def now_ms(self) -> int:
         """The ledger's clock."""
@@ -168,15 +179,7 @@ class Ledger:
 
     def checkpoint(self, claim: Claim, position: Position, facts: Mapping[str, Value] | None = None) -> None:
         """Store the resume position, then the progress. Raises `LeaseLost`."""
-        resume: Item = {
-            "epoch": claim.epoch,
-            "boundary": position.boundary,
-            "edge": position.edge,
-            "state": position.state,
-            "events": position.events,
-            "batches": position.batches,
-            "expires": self._expires(),
-        }
+        resume: Item = {**asdict(position), "epoch": claim.epoch, "expires": self._expires()}
         self._update(f"{claim.id}#resume", resume, "attribute_not_exists(id) OR epoch <= :mine", {"mine": claim.epoch})
         self._advance(claim, {**_progress(position), **(facts or {})})
 
@@ -201,103 +204,36 @@ class Ledger:
             values["open"] = "failed"
         self._update(claim.id, values, "epoch = :mine", {"mine": claim.epoch}, remove=None if keep_open else "open")
         if not keep_open:
-            self._db.delete_item(TableName=self._table, Key={"id": {"S": f"{claim.id}#resume"}})
+            self._table.delete(f"{claim.id}#resume")
 
     def get(self, object_id: str) -> Item | None:
         """The object's item, read consistently."""
-        answer = self._db.get_item(TableName=self._table, Key={"id": {"S": object_id}}, ConsistentRead=True)
-        item = answer.get("Item")
-        return _from_item(item) if item else None
+        return self._table.get(object_id)
 
     def objects(self) -> Iterator[Item]:
         """Every object's item, in no order: a scan."""
-        for page in self._db.get_paginator("scan").paginate(TableName=self._table):
-            for item in page["Items"]:
-                if "status" in item:
-                    yield _from_item(item)
+        return (item for item in self._table.scan() if "status" in item)
 
     def open_objects(self, state: str) -> Iterator[Item]:
         """Objects being read (`reading`) or ended badly (`failed`), oldest change first, from the sparse index."""
-        pages = self._db.get_paginator("query").paginate(
-            TableName=self._table,
-            IndexName=OPEN_INDEX,
-            KeyConditionExpression="#open = :state",
-            ExpressionAttributeNames={"#open": "open"},
-            ExpressionAttributeValues={":state": {"S": state}},
-        )
-        for page in pages:
-            yield from map(_from_item, page["Items"])
+        return self._table.query(OPEN_INDEX, "open", state)
 
     def _position(self, object_id: str) -> Position:
-        item = self.get(f"{object_id}#resume")
-        if item is None:
-            return Position()
-        return Position(
-            int(item["boundary"]),
-            int(item["edge"]),
-            _bytes(item["state"]),
-            int(item["events"]),
-            int(item["batches"]),
-        )
+        item = self._table.get(f"{object_id}#resume") or {}
+        return Position(**{name: item[name] for name in Position.__slots__ if name in item})  # type: ignore[arg-type]
 
     def _advance(self, claim: Claim, values: Item) -> None:
         self._update(claim.id, {**values, "updated_ms": self.now_ms()}, "epoch = :mine", {"mine": claim.epoch})
 
-    def _update(
-        self, key: str, values: Item, condition: str, operands: Mapping[str, Value], remove: str | None = None
-    ) -> None:
-        names = {f"#{name}": name for name in values}
-        expression = "SET " + ", ".join(f"#{name} = :{name}" for name in values)
-        if remove:
-            names["#gone"] = remove
-            expression += " REMOVE #gone"
+    def _update(self, key: str, values: Item, condition: str, operands: Item, remove: str | None = None) -> None:
         try:
-            self._db.update_item(
-                TableName=self._table,
-                Key={"id": {"S": key}},
-                UpdateExpression=expression,
-                ConditionExpression=condition,
-                ExpressionAttributeNames=names,
-                ExpressionAttributeValues=_to_item({f":{n}": v for n, v in {**values, **operands}.items()}),
-            )
-        except ClientError as error:
-            if error.response.get("Error", {}).get("Code") == "ConditionalCheckFailedException":
-                raise LeaseLost(f"{key}: another reader holds a later epoch") from error
-            raise
+            self._table.update(key, values, condition, operands, remove=remove)
+        except ConditionFailed as error:
+            raise LeaseLost(f"{key}: another reader holds a later epoch") from error
 
     def _expires(self) -> int:
         return int(self._clock()) + self._ttl_s
 
 
 def _progress(position: Position) -> Item:
-    return {"offset": position.boundary, "events": position.events, "batches": position.batches}
-
-
-def _to_item(values: Mapping[str, Value]) -> dict[str, "AttributeValueTypeDef"]:
-    return {name: _to_attribute(value) for name, value in values.items()}
-
-
-def _to_attribute(value: Value) -> "AttributeValueTypeDef":
-    match value:
-        case int():
-            return {"N": str(value)}
-        case str():
-            return {"S": value}
-        case bytes():
-            return {"B": value}
-
-
-def _from_item(item: Mapping[str, Any]) -> Item:
-    return {name: _from_attribute(attribute) for name, attribute in item.items()}
-
-
-def _from_attribute(attribute: Mapping[str, Any]) -> Value:
-    if "N" in attribute:
-        return int(attribute["N"])
-    return _bytes(attribute["B"]) if "B" in attribute else str(attribute["S"])
-
-
-def _bytes(value: object) -> bytes:
-    """Boto3 hands binary attributes out as `Binary` or bytes, depending on the layer that reads them."""
-    raw: Any = getattr(value, "value", value)
-    return bytes(raw)
+    return {"offset": position.progress, "events": position.events, "batches": position.batches}

@@ -1,29 +1,32 @@
 """The reader of one object: stored bytes to events to batches, acknowledged, then checkpointed.
 
-Contract of a `Reading`: whatever ends it, the ledger's resume position never passes an event whose batch Kinesis has
-not acknowledged, and everything before that position has been delivered. Events behind it may be delivered again by
-whoever reads on; their ids are the same.
+Contract of a `Reading`: whatever ends it, its position never passes an event whose batch Kinesis has not acknowledged,
+and everything before that position has been delivered. Events behind it may be delivered again by whoever reads on;
+their ids are the same.
 """
 
 import time
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from logflume.batch import BatchWriter, Header, Record, Slice
-from logflume.compression import Decoder, Snapshot, Source, open_decoder
-from logflume.errors import LogflumeError
+from logflume.compression import Source
+from logflume.descent import Descent, UnprovedError
+from logflume.errors import LogflumeError, ObjectError
 from logflume.framing.lines import Lines
 from logflume.ledger import Claim, Position
 from logflume.limits import MIB, STEP_BYTES
+from logflume.lineage import Lineages
+from logflume.steps import Step, steps_ahead
+from logflume.tracking import Tracker
 
 # A checkpoint is written at least this often; a killed reader's successor inflates no more than that again.
 CHECKPOINT_BYTES = 64 * MIB
 CHECKPOINT_S = 10.0
-# Decoder states kept in memory at a time (87 KB each); above it every second one goes, and with it some precision.
-_MAX_EDGES = 32
 
 
 class Interrupted(LogflumeError):
@@ -44,21 +47,6 @@ class Acknowledging(Protocol):
         ...
 
 
-class _Sent(NamedTuple):
-    """A batch on its way: whatever lies before `end` is in it or an earlier one."""
-
-    future: Future[None]
-    end: int
-    events: int
-
-
-class _Edge(NamedTuple):
-    """A place on the grid where decoding can start again."""
-
-    offset: int
-    snapshot: Snapshot | None  # None: what the position we started from holds
-
-
 @dataclass
 class Progress:
     """What this reading did, for metrics; bytes are counted as decompressed (`raw`) and as stored (`wire`)."""
@@ -70,11 +58,38 @@ class Progress:
     batch_bytes: int = 0
 
 
+class _Delivery:
+    """Steps to events to batches, from one boundary on."""
+
+    def __init__(self, header: Header, boundary: int, put: Callable[[Record], None], progress: Progress) -> None:
+        self._begin = boundary
+        self._lines = Lines(boundary)
+        self._writer = BatchWriter(header, put)
+        self._progress = progress
+
+    def add(self, step: Step) -> None:
+        skip = self._begin - step.start
+        if skip < len(step.data):
+            self._write(self._lines.push(step.data[skip:] if skip > 0 else step.data))
+
+    def finish(self) -> int:
+        """The last event, where no line end follows it; the boundary behind everything."""
+        self._write(self._lines.finish())
+        return self._lines.boundary
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _write(self, piece: Slice) -> None:
+        self._writer.add(piece, self._lines.boundary)
+        self._progress.events += len(piece.events)
+
+
 class Reading:
     """One claimed object on its way into the stream.
 
-    `read` runs to the object's end, to its damage, or until time is up; then `settled` and `position` tell what
-    Kinesis has acknowledged. `error` says why the object was not read to its end.
+    `read` runs to the object's end, to its damage, or until time is up; `error` then says why it was not the end, and
+    `position` what Kinesis has acknowledged. With `lineages`, the object may continue an earlier one.
     """
 
     def __init__(
@@ -86,116 +101,114 @@ class Reading:
         *,
         save: Callable[[Position], None],
         stop_at: float,
+        lineages: Lineages | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.claim = claim
         self.progress = Progress()
         self.error: LogflumeError | None = None
-        self._producer = producer
-        self._source = source
         self._header = header
+        self._source = source
+        self._producer = producer
         self._save = save
         self._stop_at = stop_at
+        self._lineages = lineages
+        self._descent: Descent | None = None
         self._clock = clock
-        self._start = claim.position
-        self._position = claim.position
-        self._sent: deque[_Sent] = deque()
-        self._edges: deque[_Edge] = deque([_Edge(claim.position.edge, None)])
-        self._saved_at = clock()
-        self._saved_raw = claim.position.edge
-        self._first_wire: int | None = None
+        self._tracker = Tracker(claim.position)
+        self._saved = claim.position.progress
+        self._checkpointed = claim.position.edge
+        self._checkpointed_at = clock()
 
     def read(self) -> None:
         """Read until the end, an error or `stop_at`; what went wrong is in `error`, nothing is raised for it."""
-        writer = BatchWriter(self._header, self._put)
         try:
-            self._read_into(writer)
+            try:
+                self._pass(self._tracker.position())
+            except UnprovedError:
+                own = Position(lineage=self.claim.id, lineage_modified_ms=self._header.modified_ms)
+                self._tracker = Tracker(own)
+                self._pass(own)
         except LogflumeError as error:
             self.error = error
-        writer.close()
-
-    def _read_into(self, writer: BatchWriter) -> None:
-        start = self._start
-        decoder = open_decoder(self._source, at=start.edge, state=start.state, binding=self.claim.id.encode())
-        lines = Lines(start.boundary)
-        skip = start.boundary - start.edge
-        for step in decoder:
-            self._count(decoder, len(step))
-            if skip >= len(step):
-                skip -= len(step)
-            else:
-                self._add(writer, lines.push(step[skip:] if skip else step), lines.boundary)
-                skip = 0
-            self._remember(decoder)
-            self._checkpoint_if_due(decoder.raw_offset)
-            if self._clock() >= self._stop_at:
-                raise Interrupted("the invocation's time is up")
-        self._add(writer, lines.finish(), lines.boundary)
-
-    def _add(self, writer: BatchWriter, piece: Slice, end: int) -> None:
-        writer.add(piece, end)
-        self.progress.events += len(piece.events)
-
-    def _put(self, record: Record) -> None:
-        self._sent.append(_Sent(self._producer.put(record.data), record.end, record.events))
-        self.progress.batches += 1
-        self.progress.batch_bytes += len(record.data)
-
-    def _count(self, decoder: Decoder, raw: int) -> None:
-        if self._first_wire is None:
-            self._first_wire = 0 if decoder.resumed == "start" else decoder.wire_offset
-        self.progress.raw_bytes += raw
-        self.progress.wire_bytes = decoder.wire_offset - self._first_wire
-
-    def _remember(self, decoder: Decoder) -> None:
-        if decoder.raw_offset % STEP_BYTES == 0:  # only the last step ends off the grid
-            self._edges.append(_Edge(decoder.raw_offset, decoder.snapshot()))
-        self._forget_edges()
-        if len(self._edges) > _MAX_EDGES:
-            self._edges = deque(edge for i, edge in enumerate(self._edges) if i % 2 == 0)
-
-    def _forget_edges(self) -> None:
-        """Drop every edge that has a later one at or before the acknowledged boundary."""
-        boundary = self._acknowledged().boundary
-        while len(self._edges) > 1 and self._edges[1].offset <= boundary:
-            self._edges.popleft()
-
-    def _acknowledged(self) -> Position:
-        """Advance over the batches that are acknowledged without a gap."""
-        while self._sent and self._sent[0].future.done() and not self._sent[0].future.exception():
-            sent = self._sent.popleft()
-            self._position = Position(
-                sent.end,
-                self._position.edge,
-                self._position.state,
-                self._position.events + sent.events,
-                self._position.batches + 1,
-            )
-        return self._position
-
-    def _checkpoint_if_due(self, raw_offset: int) -> None:
-        if raw_offset - self._saved_raw < CHECKPOINT_BYTES and self._clock() - self._saved_at < CHECKPOINT_S:
-            return
-        self._producer.flush()
-        self._saved_at, self._saved_raw = self._clock(), raw_offset
-        if (position := self.position()).boundary > self.claim.position.boundary:
-            self._save(position)
 
     def position(self) -> Position:
-        """Where reading may resume: the acknowledged boundary, and the newest grid edge at or before it."""
-        reached = self._acknowledged()
-        self._forget_edges()
-        edge = self._edges[0]
-        state = self._start.state if edge.snapshot is None else edge.snapshot.pack()
-        return Position(reached.boundary, edge.offset, state, reached.events, reached.batches)
+        """Where reading may resume."""
+        return self._tracker.position()
 
     @property
     def complete(self) -> bool:
         """Read to the end without error, and every batch acknowledged."""
-        self._acknowledged()
-        return self.error is None and not self._sent
+        return self.error is None and not self._tracker.outstanding()
 
     def refusal(self) -> BaseException | None:
         """Why the stream did not take a batch, where it did not. Ask when every batch has its answer."""
-        self._acknowledged()
-        return next((sent.future.exception() for sent in self._sent), None)
+        return next(iter(self._tracker.outstanding()), None)
+
+    def bequeath(self) -> None:
+        """Leave to the lineage what was delivered: when the object has ended, and before the ledger says so."""
+        if self._descent:
+            self._descent.bequeath(self.position().boundary)
+
+    def _pass(self, start: Position) -> None:
+        """Read from this position to the end. Raises `UnprovedError` where it has to begin anew."""
+        descent = self._descent = Descent(self._lineages, self._header, start) if self._lineages else None
+        delivery = self._deliver(start.boundary) if descent is None or descent.lineage else None
+        try:
+            with steps_ahead(self._source, start, self.claim.id.encode()) as steps:
+                for step in steps:
+                    if delivery is None and descent:
+                        delivery = self._decide(descent, step)
+                    if delivery:
+                        delivery.add(step)
+                    if descent:
+                        descent.add(step)
+                    if step.snapshot:
+                        chain = descent.chain if descent else b""
+                        self._tracker.passed(step.start + STEP_BYTES, step.snapshot, chain)
+                    self._after(step)
+            if descent and descent.unproved:
+                raise UnprovedError("ends before the content it would continue")
+            if delivery:
+                self._tracker.ended(delivery.finish())
+        except ObjectError as damage:
+            if descent and descent.unproved:
+                raise UnprovedError("is damaged before the content it would continue ends") from damage
+            raise
+        finally:
+            if delivery:
+                delivery.close()
+
+    def _decide(self, descent: Descent, step: Step) -> _Delivery | None:
+        lineage = descent.decide(step)
+        if lineage is None:
+            self._tracker.proving(descent.mark)
+            return None
+        self._tracker.decided(lineage, descent.mark)
+        return self._deliver(lineage.base)
+
+    def _deliver(self, boundary: int) -> _Delivery:
+        header, lineage = self._header, self._descent and self._descent.lineage
+        if lineage:
+            header = msgspec.structs.replace(header, lineage=lineage.id, modified_ms=lineage.modified_ms)
+        return _Delivery(header, boundary, self._put, self.progress)
+
+    def _put(self, record: Record) -> None:
+        self._tracker.sent(self._producer.put(record.data), record)
+        self.progress.batches += 1
+        self.progress.batch_bytes += len(record.data)
+
+    def _after(self, step: Step) -> None:
+        """Count the step, write a checkpoint when one is due, and stop when time is up."""
+        self.progress.raw_bytes += len(step.data)
+        self.progress.wire_bytes += step.wire
+        reached, now = step.start + len(step.data), self._clock()
+        if reached - self._checkpointed >= CHECKPOINT_BYTES or now - self._checkpointed_at >= CHECKPOINT_S:
+            self._checkpointed, self._checkpointed_at = reached, now
+            self._producer.flush()
+            position = self.position()
+            if position.progress > self._saved:
+                self._save(position)
+                self._saved = position.progress
+        if now >= self._stop_at:
+            raise Interrupted("the invocation's time is up")

@@ -36,17 +36,20 @@ class GzipDecoder(Decoder):
     def _advance(self, room: int) -> int:
         wire = self._wire
         while self._in_member or self._open_member():
+            if self._inflater.finished:
+                self._close_member()
+                continue
             more = wire.fill()
             try:
                 produced, consumed = self._inflater.inflate(wire.chunk, wire.pos, room)
             except DeflateCorrupt as error:
                 raise self._damaged("corrupt", "invalid deflate data") from error
             wire.pos += consumed
+            if self._inflater.finished:
+                wire.unread(self._inflater.unread())
             if produced:
                 return produced
-            if self._inflater.finished:
-                self._close_member()
-            elif not more:
+            if not more and not self._inflater.finished:
                 raise self._damaged("truncated", "the object ends inside a gzip member")
         return 0
 
@@ -94,7 +97,6 @@ class GzipDecoder(Decoder):
 
     def _close_member(self) -> None:
         """Check the trailer (section 2.3.1): CRC-32, and ISIZE, the size modulo 2^32."""
-        self._wire.unread(self._inflater.unread())
         crc, size = _TRAILER.unpack(self._read(_TRAILER.size))
         if crc != self._inflater.crc:
             raise self._damaged("bad_crc", f"the member's CRC-32 is {self._inflater.crc:08x}, not {crc:08x}")

@@ -44,7 +44,7 @@ class Inflater(Protocol):
         ...
 
     def unread(self) -> bytes:
-        """Bytes consumed but lying behind the end of the finished stream."""
+        """Bytes consumed but lying behind the end: to be asked for once, when the stream has finished."""
         ...
 
     def dump(self) -> bytes:
@@ -81,7 +81,8 @@ class ZlibInflater:
         self._parts.append(output)
         self.crc = zlib.crc32(output, self.crc)
         self.finished = self._stream.eof
-        return len(output), len(piece) - len(self._stream.unconsumed_tail)
+        held_back = 0 if self.finished else len(self._stream.unconsumed_tail)  # zlib leaves a stale tail at the end
+        return len(output), len(piece) - held_back
 
     def take(self) -> bytes:
         """What was produced since the last time."""

@@ -1,12 +1,13 @@
 """zstd, bzip2 and xz: formats whose library decodes a stream, but gives neither its state away nor what a call drops.
 
 Streams may follow one another, as gzip's members do. Resuming is re-reading and skipping. On damage, a library drops
-what the failing call had decompressed before it; the stream is then decoded once more, the last part byte by byte,
+what the failing call had decompressed before it; the stream is then decoded once more, the last piece byte by byte,
 so that every byte before the damage is yielded.
 """
 
 import bz2
 import lzma
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -87,6 +88,8 @@ class StreamDecoder(Decoder):
         self._format = stream_format
         self._source = source
         self._call_bytes = _CALL_BYTES
+        self._piece_start = 0
+        self._careful_from = sys.maxsize
         self._open_stream()
 
     def _advance(self, room: int) -> int:
@@ -122,7 +125,8 @@ class StreamDecoder(Decoder):
     def _decompress(self, limit: int) -> bytes:
         data: bytes | memoryview = b""
         if self._stream.needs_input:
-            data = self._wire.piece(_FEED_BYTES)
+            self._piece_start = self._wire.offset
+            data = self._wire.piece(min(_FEED_BYTES, max(1, self._careful_from - self._piece_start)))
             if not data:
                 raise self._damaged("truncated", f"the object ends inside a {self.format} stream")
         try:
@@ -136,7 +140,8 @@ class StreamDecoder(Decoder):
         return self._too_large(reason, message) if reason == "window" else self._damaged(reason, message)
 
     def _decode_again(self) -> None:
-        """Back to where the failing call began, now with calls that have nothing to drop."""
+        """Back to where the failing call began, now with calls of one byte, which have nothing to drop."""
+        self._careful_from = self._piece_start
         self._wire = Wire(self._source, self._stream_wire_start)
         self._stream = self._format.open(self._caps)
         missing = self._decoded - self._stream_start

@@ -22,6 +22,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     parser: Literal["json", "text"] = "text"
     index: str = ""
     partition: Literal["day", "month"] = "day"
+    identity: Literal["object", "content"] = "object"
 
     def index_rule(self, prefix: str) -> IndexRule:
         """How this source's indices are named in a deployment with this prefix."""

@@ -1,0 +1,141 @@
+"""A deployment in moto and a fake OpenSearch, with a stand-in for the functions between S3 and OpenSearch."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import boto3
+from moto import mock_aws
+
+from infra.cli.deployment import Deployment
+from logflume.batch import Header, IndexRule
+from logflume.deadletters import DeadLetters, letter
+from logflume.documents import event_id
+from logflume.ledger import Claim, Ledger, Position
+from logflume.notifications import ObjectRef
+from tests.fakes.opensearch import FakeOpenSearch, fake_opensearch
+
+REGION = "us-east-1"
+TABLE = "ledger"
+
+
+class Functions:
+    """Reader and indexer in place of the functions: what lies in the drop folder is ingested while others sleep.
+
+    `troubles` maps an object's file name to what goes wrong with it: `damaged`, `refused` or `ignored`.
+    """
+
+    def __init__(self, deployment: Deployment, opensearch: FakeOpenSearch) -> None:
+        self.deployment = deployment
+        self.opensearch = opensearch
+        self._ledger = Ledger(deployment.session.client("dynamodb"), TABLE)
+        self._seen: set[str] = set()
+        self.troubles: dict[str, str] = {}
+        self.puts = 0
+        deployment.s3.meta.events.register("before-call.s3.PutObject", self._count)
+        deployment.s3.meta.events.register("before-call.s3.UploadPart", self._count)
+
+    def _count(self, **_: object) -> None:
+        self.puts += 1
+
+    def work(self, _seconds: float = 0) -> None:
+        """Ingest every object that is new."""
+        s3, bucket = self.deployment.s3, self.deployment["DropBucket"]
+        for entry in s3.list_objects_v2(Bucket=bucket).get("Contents", []):
+            created_ms = int(entry["LastModified"].timestamp() * 1000)
+            ref = ObjectRef(bucket, entry["Key"], None, entry["ETag"], entry["Size"], created_ms)
+            trouble = self.troubles.get(ref.key.rpartition("/")[2], "")
+            if ref.id not in self._seen and trouble != "ignored":
+                self._seen.add(ref.id)
+                self._ingest(ref, s3.get_object(Bucket=bucket, Key=ref.key)["Body"].read(), trouble)
+
+    def _ingest(self, ref: ObjectRef, data: bytes, trouble: str) -> None:
+        facts = {"bucket": ref.bucket, "key": ref.key, "size": ref.size or 0, "created_ms": ref.created_ms or 0}
+        claim = self._ledger.claim(ref.id, 0, 2**60, facts, {"source": "text", "index": "logs-text"})
+        assert isinstance(claim, Claim)
+        lines = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+        events = [line for line in lines.split(b"\n") if line]
+        progress = {"offset": len(lines), "events": len(events), "batches": 1}
+        self._ledger.checkpoint(claim, Position(events=0))
+        if trouble == "damaged":
+            progress |= {"error": "truncated", "error_detail": "truncated: the object ends early \x1b[31m"}
+            self._ledger.finish(claim, "failed", progress, keep_open=True)
+        else:
+            self._ledger.finish(claim, "done", progress)
+        refused = []
+        header = Header(
+            object_id=ref.id,
+            lineage=ref.id,
+            bucket=ref.bucket,
+            key=ref.key,
+            source="text",
+            parser="text",
+            index=IndexRule("logs-text", "day"),
+            modified_ms=0,
+            created_ms=0,
+        )
+        for offset, event in enumerate(events):
+            name = event_id(ref.id, offset)
+            if trouble == "refused" and not offset:
+                refused.append(letter(header, 0, event, event_id=name, index="i", error="mapper", reason="no"))
+            else:
+                self.opensearch.documents[name] = {
+                    "@timestamp": "2026-11-21T08:00:00.000Z",
+                    "log": {"file": {"path": f"s3://{ref.bucket}/{ref.key}"}, "offset": offset, "object_id": ref.id},
+                    "message": event.decode(),
+                }
+        if refused:
+            DeadLetters(self.deployment.s3, self.deployment["DeadLetterBucket"]).put_events(ref.id, refused)
+
+
+def answer(fake: FakeOpenSearch, method: str, path: str, _headers: dict[str, str]) -> tuple[int, str]:
+    """Refreshes, counts by object, and the same first events whatever is searched."""
+    assert method == "POST"
+    if path.endswith("/_refresh"):
+        return 200, "{}"
+    assert path.endswith("/_search")
+    buckets: dict[str, dict[str, int]] = {}
+    for document in fake.documents.values():
+        buckets.setdefault(document["log"]["object_id"], {"doc_count": 0})["doc_count"] += 1
+    hits = [{"_id": name, "_index": "logs", "_source": doc} for name, doc in list(fake.documents.items())[:2]]
+    total = {"value": len(fake.documents), "relation": "eq"}
+    return 200, json.dumps(
+        {
+            "_shards": {"failed": 0},
+            "hits": {"total": total, "hits": hits},
+            "aggregations": {"objects": {"buckets": buckets}},
+        }
+    )
+
+
+@contextmanager
+def fake_deployment() -> Iterator[Functions]:
+    """Buckets, queues, ledger and OpenSearch for the length of the block, and the functions between them."""
+    with fake_opensearch() as fake, mock_aws():
+        fake.answer = partial(answer, fake)
+        session = boto3.Session("test", "test", region_name=REGION)
+        for bucket in ("drop-bucket", "dead-letters"):
+            session.client("s3").create_bucket(Bucket=bucket)
+        session.client("dynamodb").create_table(
+            TableName=TABLE,
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        sqs = session.client("sqs")
+        outputs = {
+            "DropBucket": "drop-bucket",
+            "DropPrefix": "drop/",
+            "QueueUrl": sqs.create_queue(QueueName="queue")["QueueUrl"],
+            "DlqUrl": sqs.create_queue(QueueName="dlq")["QueueUrl"],
+            "LedgerTable": TABLE,
+            "DeadLetterBucket": "dead-letters",
+            "ReaderLogGroup": "/reader",
+            "IndexerLogGroup": "/indexer",
+            "OpenSearchEndpoint": fake.url,
+            "OpenSearchAuth": "none",
+            "IndexPrefix": "logs",
+        }
+        yield Functions(Deployment("logflume", "aws", outputs, session), fake)
