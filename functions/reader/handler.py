@@ -8,6 +8,7 @@ from botocore.config import Config
 
 from logflume import metrics as names
 from logflume import sources
+from logflume.compression import Caps
 from logflume.environment import variable
 from logflume.intake import Intake
 from logflume.ledger import Ledger
@@ -31,6 +32,7 @@ _kinesis = boto3.client("kinesis", config=_config)
 _ledger = Ledger(boto3.client("dynamodb", config=_config), variable("LEDGER_TABLE"))
 _queues = Queues(boto3.client("sqs", config=_config), variable("QUEUE_URL"), variable("DLQ_URL"))
 _sources = sources.load()
+_caps = Caps(max_raw_bytes=int(variable("MAX_OBJECT_BYTES")), max_ratio=int(variable("MAX_RATIO")))
 
 
 class UnfinishedError(RuntimeError):
@@ -52,6 +54,7 @@ def handler(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
             index_prefix=variable("INDEX_PREFIX"),
             open_object=lambda ref: LogObject(_s3, ref),
             deadline=deadline,
+            caps=_caps,
         ).run(messages)
     for ending in report.endings:
         logger.info("object %s", ending["ending"], extra=ending)

@@ -74,6 +74,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     reader_memory_mb: Memory
     reader_timeout_s: Timeout
     reader_concurrency: Annotated[int, Meta(ge=2, le=1_000)]
+    max_object_bytes: Annotated[int, Meta(ge=1)]
+    max_compression_ratio: Annotated[int, Meta(ge=2, le=100_000)]
     indexer_memory_mb: Memory
     indexer_timeout_s: Timeout
     indexer_batch: Annotated[int, Meta(ge=1, le=10_000)]

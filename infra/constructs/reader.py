@@ -49,6 +49,8 @@ class Reader(PipelineFunction):
             recursive_loop=lambda_.RecursiveLoop.ALLOW,
             environment={
                 "LOGFLUME_INDEX_PREFIX": settings.index_prefix,
+                "LOGFLUME_MAX_OBJECT_BYTES": str(settings.max_object_bytes),
+                "LOGFLUME_MAX_RATIO": str(settings.max_compression_ratio),
                 "LOGFLUME_LEDGER_TABLE": ledger.table.table_name,
                 "LOGFLUME_STREAM_NAME": batches.stream.stream_name,
                 "LOGFLUME_QUEUE_URL": drop.queue.queue_url,

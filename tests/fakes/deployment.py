@@ -11,7 +11,7 @@ from moto import mock_aws
 
 from infra.cli.deployment import Deployment
 from logflume.batch import Header, IndexRule
-from logflume.deadletters import DeadLetters, letter
+from logflume.deadletters import DeadLetters, Letter
 from logflume.documents import event_id
 from logflume.ledger import Claim, Ledger, Position
 from logflume.notifications import ObjectRef
@@ -79,7 +79,7 @@ class Functions:
         for offset, event in enumerate(events):
             name = event_id(ref.id, offset)
             if trouble == "refused" and not offset:
-                refused.append(letter(header, 0, event, event_id=name, index="i", error="mapper", reason="no"))
+                refused.append(Letter(id=name, index="i", error="mapper", reason="no", offset=0, header=header))
             else:
                 self.opensearch.documents[name] = {
                     "@timestamp": "2026-11-21T08:00:00.000Z",

@@ -7,6 +7,7 @@ from typing import Any
 from infra.config.settings import CONFIG_DIR
 from logflume import sources
 from logflume.batch import decode
+from logflume.compression import Caps
 from logflume.errors import StreamThrottled
 from logflume.intake import Intake, Report
 from logflume.ledger import Ledger
@@ -70,6 +71,8 @@ class World:
         self.now += self.ticks
         return self.now
 
+    caps: Caps = Caps()  # noqa: RUF009 - immutable
+
     def by_content(self) -> None:
         """Read every object with content identity."""
         self.sources = Sources([Source(name="text", match=["**"], identity="content")])
@@ -110,6 +113,7 @@ class World:
             index_prefix="logs",
             open_object=lambda ref: LogObject(self.s3, ref, sleep=lambda seconds: None),
             deadline=self.now + seconds,
+            caps=self.caps,
             clock=self.clock,
         ).run(messages)
         for message in messages:

@@ -60,6 +60,8 @@ def test_the_reader_is_told_where_everything_is(stack: Synthesised) -> None:
     assert stack.properties("Reader/Function")["Environment"]["Variables"] == {
         "LOGFLUME_DEPLOYMENT": "logflume",
         "LOGFLUME_INDEX_PREFIX": "logs",
+        "LOGFLUME_MAX_OBJECT_BYTES": "1099511627776",
+        "LOGFLUME_MAX_RATIO": "500",
         "LOGFLUME_LEDGER_TABLE": "${Ledger/Table}",
         "LOGFLUME_STREAM_NAME": "${Batches/Stream}",
         "LOGFLUME_QUEUE_URL": "${Drop/Queue}",

@@ -49,6 +49,8 @@ def cloud(monkeypatch: pytest.MonkeyPatch, opensearch: FakeOpenSearch) -> Iterat
         "LOGFLUME_LEDGER_TABLE": "ledger",
         "LOGFLUME_STREAM_NAME": "stream",
         "LOGFLUME_INDEX_PREFIX": "logs",
+        "LOGFLUME_MAX_OBJECT_BYTES": "1000000",
+        "LOGFLUME_MAX_RATIO": "500",
         "LOGFLUME_OPENSEARCH_ENDPOINT": opensearch.url,
         "LOGFLUME_OPENSEARCH_AUTH": "none",
         "LOGFLUME_DEADLETTER_BUCKET": "dead-letters",
@@ -142,6 +144,24 @@ def test_a_dropped_file_becomes_documents(opensearch: FakeOpenSearch, capsys: py
     assert indexer.handler(stream_event(), Context()) == {"batchItemFailures": []}
     again = emf(capsys.readouterr().out)
     assert (again["EventsIndexed"], again["EventsDuplicate"], again["ConnectionsOpened"]) == ([0.0], [5000.0], [0.0])
+
+
+@pytest.mark.usefixtures("cloud")
+def test_small_objects_share_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [f"drop/{n}.log" for n in range(10)]
+    for key in keys:
+        boto3.client("s3").put_object(Bucket="sample-bucket", Key=key, Body=b"x\n" * 100)
+    reader = function("reader")
+    calls: list[int] = []
+    real = reader._kinesis.put_records
+
+    def put_records(**call: Any) -> Any:
+        calls.append(len(call["Records"]))
+        return real(**call)
+
+    monkeypatch.setattr(reader._kinesis, "put_records", put_records)
+    assert reader.handler(s3_event(*keys), Context()) == {"batchItemFailures": []}
+    assert calls == [10]
 
 
 @pytest.mark.usefixtures("cloud")

@@ -1,18 +1,23 @@
 """Intake on moto: each message ends where its contract says, each object in a state of its own."""
 
+import bz2
 import gzip
 import json
+import lzma
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
+from backports import zstd
 
 from logflume.batch import decode
-from logflume.intake import RENEW_AFTER_RECEIVES
+from logflume.compression import Caps
+from logflume.intake import RENEW_AFTER_RECEIVES, Report
 from logflume.ledger import MAX_TRIES_WITHOUT_PROGRESS
 from logflume.notifications import Message, ObjectRef
 from logflume.queues import Queues
 from logflume.stream import StreamRefused
-from tests.fakes.intake_world import BUCKET, World
+from tests.fakes.intake_world import BUCKET, INVOCATION_S, Stream, World
 
 EVENTS = Path(__file__).parents[2] / "events"
 
@@ -221,3 +226,66 @@ def test_the_kinesis_sample_decodes(world: World) -> None:
         assert header.key.startswith("drop/")
         assert sum(len(piece.events) for piece in slices) > 0
     assert world.depth() == 0
+
+
+def test_a_stalled_reader_that_wakes_after_the_takeover_does_no_harm(world: World) -> None:
+    """A stalls in mid-object; its lease ends; B reads all of it; A wakes, goes on, and may write nothing."""
+    big = b"".join(b"%d %s\n" % (i, bytes([97 + i % 26]) * (i * 31 % 900)) for i in range(40_000))
+    ref = world.put("drop/big.log", big)
+    first = world.stream
+
+    class Stalling(Stream):
+        takeover: Report | None = None
+
+        def put(self, data: bytes) -> Future[None]:
+            if len(self.records) == 1 and self.takeover is None:
+                world.now += INVOCATION_S + 31
+                world.stream = Stream()
+                self.takeover = world.invoke([Message("b", None, (ref,))])
+            return super().put(data)
+
+    stalling = Stalling()
+    world.stream = stalling
+    stale = world.invoke([Message("a", None, (ref,))])
+    second = world.stream
+    assert stalling.takeover is not None
+    assert stalling.takeover.counts["objects_done"] == 1
+    assert (stale.failed, stale.counts["objects_done"]) == ({"a"}, 0)
+    assert stale.endings[-1]["ending"] == "lease_lost"
+    item = world.item(ref)
+    assert (item["status"], item["epoch"], item["events"]) == ("done", 2, 40_000)
+    # The stale puts are there, counted, and harmless: the same ids with the same bytes.
+    assert len(stalling.records) > 1
+    stalling.records += second.records
+    everything = [event for record in stalling.records for piece in decode(record)[1] for event in piece.offsets]
+    assert len(everything) > 40_000
+    assert len(set(everything)) == 40_000
+    assert stalling.messages()["drop/big.log"] == big.splitlines()
+    assert first.records == []
+
+
+def test_a_bomb_fails_after_what_its_cap_allows(world: World) -> None:
+    raw = b"".join(b"line %d\n" % i for i in range(400_000))
+    ref = world.put("drop/bomb.log.gz", gzip.compress(raw))
+    world.caps = Caps(max_raw_bytes=2_000_000)
+    world.notify(ref)
+    world.invoke()
+    item = world.item(ref)
+    assert (item["status"], item["error"], item["error_offset"]) == ("failed", "decompressed_size", 2_000_000)
+    delivered = world.stream.messages()["drop/bomb.log.gz"]
+    assert delivered == raw[:2_000_000].splitlines()[: len(delivered)]
+    assert len(delivered) == raw[:2_000_000].count(b"\n")
+
+
+@pytest.mark.parametrize("form", ["zstd", "bzip2", "xz"])
+def test_other_formats_resume_by_skipping(world: World, form: str) -> None:
+    raw = b"".join(b"%d %s\n" % (i, b"x" * 500) for i in range(20_000))
+    stored = {"zstd": zstd.compress, "bzip2": bz2.compress, "xz": lzma.compress}[form](raw)
+    ref = world.put("drop/no name tells.gz", stored)
+    world.notify(ref)
+    world.ticks, hops = 40.0, 0
+    while world.depth():
+        hops += world.invoke().counts["continuations"]
+    assert hops >= 2
+    assert (world.item(ref)["status"], world.item(ref)["events"]) == ("done", 20_000)
+    assert world.stream.messages()["drop/no name tells.gz"] == raw.splitlines()

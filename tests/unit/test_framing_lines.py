@@ -1,5 +1,7 @@
 """Lines: whatever the steps, the same events at the same offsets."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +14,7 @@ streams = st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r", b"\r\n", b"\n\n",
 
 def cut(stream: bytes, edges: list[int]) -> list[bytes]:
     places = sorted({0, len(stream), *(edge % (len(stream) + 1) for edge in edges)})
-    return [stream[a:b] for a, b in zip(places, places[1:], strict=False)]
+    return [stream[a:b] for a, b in pairwise(places)]
 
 
 def read(

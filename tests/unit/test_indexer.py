@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from isal import isal_zlib
 
@@ -12,6 +13,7 @@ from logflume.batch import BatchWriter, Header, IndexRule, Record, Slice
 from logflume.bulk import Bulk
 from logflume.deadletters import DeadLetters
 from logflume.indexer import TOLERANT_AFTER_MS, Indexer, Report, StreamRecord
+from logflume.limits import EVENT_MAX_BYTES
 
 NOW_MS = 1_800_000_000_000
 FAR = 1e12
@@ -229,3 +231,34 @@ def test_dead_letters_that_cannot_be_written_fail_the_invocation() -> None:
     indexer = Indexer(Bulk(server, clock=clock, sleep=clock.sleep), DeadLetters(Broken(), "dead"))  # type: ignore[arg-type]
     with pytest.raises(OSError, match="S3 is down"):
         indexer.run([records([b"x"], header())], deadline=FAR)
+
+
+@pytest.mark.parametrize("policy", ["truncate", "reference"])
+def test_an_event_over_the_limit_takes_its_sources_policy(policy: str) -> None:
+    of = msgspec.structs.replace(header(), oversize=policy)
+    made: list[Record] = []
+    writer = BatchWriter(of, made.append)
+    big = b"B" * EVENT_MAX_BYTES
+    writer.add(
+        Slice([0, 2, 300_000_003, 300_000_005], [b"a", big, b"c", big], {1: 300_000_000, 3: 5_000_000}), 305_000_006
+    )
+    writer.close()
+    server = OpenSearch()
+    report, bucket = run(server, [StreamRecord(str(n), record.data, NOW_MS) for n, record in enumerate(made)])
+    assert report.unfinished is None
+    messages = {document["log"]["offset"]: document for document in server.documents.values()}
+    assert (messages[0]["message"], messages[300_000_003]["message"]) == ("a", "c")
+    if policy == "truncate":
+        assert messages[2]["log"]["length"] == 300_000_000
+        assert messages[2]["tags"] == ["_truncated"]
+        assert bucket.letters() == []
+    else:
+        assert set(messages) == {0, 300_000_003}
+        assert report.counts["oversize"] == 2
+        letters = {letter["offset"]: letter for letter in bucket.letters()}
+        assert {offset: letter["length"] for offset, letter in letters.items()} == {
+            2: 300_000_000,
+            300_000_005: 5_000_000,
+        }
+        assert letters[2]["event"] == "B" * 65_536
+        assert letters[2]["header"]["key"] == "drop/a.log"

@@ -73,6 +73,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     index: IndexRule
     modified_ms: int
     created_ms: int
+    oversize: str = "truncate"
     v: int = VERSION
 
 

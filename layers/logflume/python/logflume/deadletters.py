@@ -26,7 +26,11 @@ RECORDS_PREFIX = "records/"
 
 
 class Letter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One event that OpenSearch refused; its bytes are `event`, or `event_base64` where they are no UTF-8."""
+    """One event that is not in OpenSearch; its bytes are `event`, or `event_base64` where they are no UTF-8.
+
+    An event that was too large is there by reference: `length` bytes from `offset` of the decompressed object, of which
+    only the first stand here.
+    """
 
     id: str
     index: str
@@ -34,24 +38,17 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str
     offset: int
     header: Header
+    length: int = 0
     event: str = ""
     event_base64: str = ""
 
 
-def letter(header: Header, offset: int, event: bytes, *, event_id: str, index: str, error: str, reason: str) -> Letter:
-    """A letter for this event."""
-    common = {
-        "id": event_id,
-        "index": index,
-        "error": error,
-        "reason": reason,
-        "offset": offset,
-        "header": header,
-    }
+def with_event(letter: Letter, event: bytes) -> Letter:
+    """The letter with the event's bytes."""
     try:
-        return Letter(event=event.decode(), **common)  # type: ignore[arg-type]
+        return msgspec.structs.replace(letter, event=event.decode())
     except UnicodeDecodeError:
-        return Letter(event_base64=base64.b64encode(event).decode(), **common)  # type: ignore[arg-type]
+        return msgspec.structs.replace(letter, event_base64=base64.b64encode(event).decode())
 
 
 class DeadLetters:

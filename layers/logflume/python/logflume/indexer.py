@@ -20,15 +20,18 @@ import msgspec
 from logflume import batch
 from logflume.batch import Header, Slice
 from logflume.bulk import Bulk, Delivery, ItemError, Operations
-from logflume.deadletters import DeadLetters, Letter, letter
-from logflume.documents import Documents
+from logflume.deadletters import DeadLetters, Letter, with_event
+from logflume.documents import Documents, event_id
 from logflume.errors import BatchDamaged, IndexOutage
-from logflume.limits import MIB
+from logflume.limits import EVENT_MAX_BYTES, KIB, MIB
 
 BODY_BYTES = 6 * MIB  # uncompressed; OpenSearch recommends 5 to 15 MiB
 SENDERS = 2
 # From this age on a record no longer waits for an index that is blocked or a mapping that is wrong.
 TOLERANT_AFTER_MS = 3_600_000
+# The oversize policy that keeps an event out of the index, and how much of it its dead letter shows.
+BY_REFERENCE = "reference"
+REFERENCE_BYTES = 64 * KIB
 
 
 class StreamRecord(NamedTuple):
@@ -123,13 +126,35 @@ class Indexer:
                 continue
             documents = Documents(header)
             for place, piece in enumerate(slices):
-                for events, chunk in _chunks(documents, piece, self._body_bytes):
+                if piece.cut and header.oversize == BY_REFERENCE:
+                    self._refer(header, piece)
+                    report.counts["oversize"] += len(piece.cut)
+                for events, chunk in _chunks(documents, piece, _wanted(header, piece), self._body_bytes):
                     if body.chunks and body.size + len(chunk) > self._body_bytes:
                         yield body
                         body = _Body()
                     body.add(chunk, _Origin(body.count, number, place, events, header))
         if body.chunks:
             yield body
+
+    def _refer(self, header: Header, piece: Slice) -> None:
+        """Dead-letter events that were too large by reference; done before anything behind them is finished."""
+        letters = [
+            with_event(
+                Letter(
+                    id=event_id(header.lineage, piece.offsets[i]),
+                    index="",
+                    error="oversize",
+                    reason=f"{length} bytes, over {EVENT_MAX_BYTES}",
+                    offset=piece.offsets[i],
+                    length=length,
+                    header=header,
+                ),
+                piece.events[i][:REFERENCE_BYTES],
+            )
+            for i, length in piece.cut.items()
+        ]
+        self._dead_letters.put_events(header.object_id, letters)
 
     def _deliver(self, body: _Body, records: Sequence[StreamRecord], deadline: float) -> Delivery:
         age_ms = self._clock() * 1000 - records[body.origins[0].record].arrived_ms
@@ -152,17 +177,15 @@ class Indexer:
                 origin = body.origins[bisect_right(starts, index) - 1]
                 piece, place = slices[origin.piece], origin.events[index - origin.first]
                 action = msgspec.json.decode(operations[index].split(b"\n", 1)[0])
-                letters.setdefault(header.object_id, []).append(
-                    letter(
-                        header,
-                        piece.offsets[place],
-                        piece.events[place],
-                        event_id=action["create"]["_id"],
-                        index=action["create"]["_index"],
-                        error=rejected[index].type,
-                        reason=rejected[index].reason,
-                    )
+                unsent = Letter(
+                    id=action["create"]["_id"],
+                    index=action["create"]["_index"],
+                    error=rejected[index].type,
+                    reason=rejected[index].reason,
+                    offset=piece.offsets[place],
+                    header=header,
                 )
+                letters.setdefault(header.object_id, []).append(with_event(unsent, piece.events[place]))
         for object_id, of_object in letters.items():
             self._dead_letters.put_events(object_id, of_object)
 
@@ -189,17 +212,25 @@ def _decode(data: bytes) -> tuple[Header, list[Slice]]:
     return header, list(slices)
 
 
-def _chunks(documents: Documents, piece: Slice, limit: int) -> Iterable[tuple[range, bytes]]:
-    """The slice's operations, in parts that fit the limit, and which events each part holds."""
-    everything = range(len(piece.events))
-    work = [(everything, documents.build(piece))] if everything else []
+def _wanted(header: Header, piece: Slice) -> list[range]:
+    """Runs of the slice's events that become documents."""
+    if not piece.cut or header.oversize != BY_REFERENCE:
+        return [range(len(piece.events))]
+    ends = [*sorted(piece.cut), len(piece.events)]
+    return [range(start, end) for start, end in zip([0, *(end + 1 for end in ends)], ends, strict=False)]
+
+
+def _chunks(documents: Documents, piece: Slice, wanted: list[range], limit: int) -> Iterable[tuple[range, bytes]]:
+    """The operations of these events, in parts that fit the limit, and which events each part holds."""
+    work = [events for events in reversed(wanted) if events]
     while work:
-        events, chunk = work.pop()
+        events = work.pop()
+        chunk = documents.build(piece if len(events) == len(piece.events) else _part(piece, events))
         if len(chunk) <= limit or len(events) == 1:
             yield events, chunk
         else:
             half = len(events) // 2
-            work += [(part, documents.build(_part(piece, part))) for part in (events[half:], events[:half])]
+            work += [events[half:], events[:half]]
 
 
 def _part(piece: Slice, events: range) -> Slice:

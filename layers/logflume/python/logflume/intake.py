@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from logflume.batch import Header, IndexRule
+from logflume.compression import Caps
 from logflume.errors import (
     LeaseLost,
     LogflumeError,
@@ -92,6 +93,7 @@ class Intake:
         index_prefix: str,
         open_object: Callable[[ObjectRef], LogObject],
         deadline: float,
+        caps: Caps = Caps(),  # noqa: B008 - immutable
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ledger = ledger
@@ -101,6 +103,7 @@ class Intake:
         self._index_prefix = index_prefix
         self._open_object = open_object
         self._deadline = deadline
+        self._caps = caps
         self._clock = clock
         self._wrap_up_s = min(WRAP_UP_S, WRAP_UP_SHARE * self._left())
         self._report = Report()
@@ -176,6 +179,7 @@ class Intake:
             "index": rule.prefix,
             "partition": rule.partition,
             "identity": source.identity,
+            "oversize": source.oversize,
         }
         lease = self._ledger.now_ms() + round((self._left() + LEASE_MARGIN_S) * 1000)
         answer = self._ledger.claim(ref.id, task.hop, lease, facts, pinned)
@@ -213,6 +217,7 @@ class Intake:
             index=IndexRule(pinned["index"], pinned["partition"]),
             modified_ms=modified_ms,
             created_ms=ref.created_ms or modified_ms,
+            oversize=pinned["oversize"],
         )
         reading = Reading(
             claim,
@@ -221,6 +226,7 @@ class Intake:
             self._stream,
             save=lambda position: self._ledger.checkpoint(claim, position),
             stop_at=self._deadline - self._wrap_up_s,
+            caps=self._caps,
             lineages=self._ledger.lineages if pinned["identity"] == "content" else None,
             clock=self._clock,
         )

@@ -33,6 +33,7 @@ INDEXER: Mapping[str, tuple[str, MetricUnit]] = {
     "indexed": ("EventsIndexed", _COUNT),
     "duplicates": ("EventsDuplicate", _COUNT),
     "rejected": ("EventsRejected", _COUNT),
+    "oversize": ("EventsOversize", _COUNT),
     "records_damaged": ("RecordsDamaged", _COUNT),
     "retries": ("IndexRetries", _COUNT),
     "requests": ("BulkRequests", _COUNT),

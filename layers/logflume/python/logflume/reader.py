@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 
 from logflume.batch import BatchWriter, Header, Record, Slice
-from logflume.compression import Source
+from logflume.compression import Caps, Source
 from logflume.descent import Descent, UnprovedError
 from logflume.errors import LogflumeError, ObjectError
 from logflume.framing.lines import Lines
@@ -101,6 +101,7 @@ class Reading:
         *,
         save: Callable[[Position], None],
         stop_at: float,
+        caps: Caps = Caps(),  # noqa: B008 - immutable
         lineages: Lineages | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -112,6 +113,7 @@ class Reading:
         self._producer = producer
         self._save = save
         self._stop_at = stop_at
+        self._caps = caps
         self._lineages = lineages
         self._descent: Descent | None = None
         self._clock = clock
@@ -155,7 +157,7 @@ class Reading:
         descent = self._descent = Descent(self._lineages, self._header, start) if self._lineages else None
         delivery = self._deliver(start.boundary) if descent is None or descent.lineage else None
         try:
-            with steps_ahead(self._source, start, self.claim.id.encode()) as steps:
+            with steps_ahead(self._source, start, self.claim.id.encode(), self._caps) as steps:
                 for step in steps:
                     if delivery is None and descent:
                         delivery = self._decide(descent, step)

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 from logflume.ahead import Ahead
-from logflume.compression import Snapshot, Source, open_decoder
+from logflume.compression import Caps, Snapshot, Source, open_decoder
 from logflume.ledger import Position
 from logflume.limits import STEP_BYTES
 
@@ -27,7 +27,7 @@ class Step(NamedTuple):
 
 
 @contextmanager
-def steps_ahead(source: Source, position: Position, binding: bytes) -> Iterator[Iterator[Step]]:
+def steps_ahead(source: Source, position: Position, binding: bytes, caps: Caps) -> Iterator[Iterator[Step]]:
     """The object's steps from the position's edge on. No thread outlives the block."""
     with ExitStack() as threads:
 
@@ -35,7 +35,7 @@ def steps_ahead(source: Source, position: Position, binding: bytes) -> Iterator[
             return threads.enter_context(Ahead(source(offset), depth=FETCHED_CHUNKS, name="fetch"))
 
         def inflate() -> Iterator[Step]:
-            decoder = open_decoder(fetch, at=position.edge, state=position.state, binding=binding)
+            decoder = open_decoder(fetch, at=position.edge, state=position.state, binding=binding, caps=caps)
             start, wire = position.edge, 0 if decoder.resumed == "skip" else decoder.wire_offset
             for data in decoder:
                 whole = len(data) == STEP_BYTES

@@ -23,6 +23,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     index: str = ""
     partition: Literal["day", "month"] = "day"
     identity: Literal["object", "content"] = "object"
+    oversize: Literal["truncate", "reference"] = "truncate"
 
     def index_rule(self, prefix: str) -> IndexRule:
         """How this source's indices are named in a deployment with this prefix."""
