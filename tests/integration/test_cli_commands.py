@@ -314,6 +314,16 @@ def test_run_fails_when_fewer_events_are_searchable_than_lines_were_dropped(
 
 
 @pytest.mark.usefixtures("local_cloud", "functions")
+def test_run_compares_only_what_it_could_count(logs: Path, command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = {"app.log": None, "empty.log": 0, "access log+1.gz": 3}
+    monkeypatch.setattr(run.samples, "count_events", lambda path: counts[path.name])
+    code, shown, _ = command("run", logs)
+    assert code == 0
+    assert "3 lines dropped, 3 searchable" in shown
+    assert "app.log: damaged or not gzip's; 2 events searchable" in shown
+
+
+@pytest.mark.usefixtures("local_cloud", "functions")
 def test_run_finds_a_mistake_in_the_paths_before_it_starts_anything(
     tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,7 +143,7 @@ def test_dead_letters_are_counted_over_distinct_ids_of_this_object(world: World)
     world.buries(other, "y1", "y2", "y3")
     assert world.follow(item) is None
     assert (item.indexed, item.rejected, item.ok) == (2, 3, False)
-    assert "3 events refused by OpenSearch" in item.error
+    assert "3 events could not be indexed" in item.error
 
 
 def test_dead_letters_from_before_the_object_are_not_even_fetched(world: World) -> None:

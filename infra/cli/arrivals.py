@@ -1,0 +1,104 @@
+"""Arrivals: how many events of an object are searchable, and how many became dead letters.
+
+Documents are counted by `log.object_id`; the id of a document is made of object and offset, and its index of event time
+and object, so an event is one document however often it was delivered. Dead letters are written at least once and are
+counted over distinct ids.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from isal import isal_zlib
+
+from infra.cli.deployment import Deployment
+from infra.cli.errors import CommandError, OpenSearchUnreachable
+from infra.cli.terminal import printable
+from logflume.deadletters import EVENTS_PREFIX
+from logflume.documents import index_name
+
+# Indices come into being with the first document, and old ones may be closed.
+LENIENT = {"allow_no_indices": "true", "ignore_unavailable": "true"}
+
+# Indexers write dead letters by their own clocks; S3 is listed from this long before the object was created.
+CLOCK_MARGIN_S = 3_600
+
+
+class _Letter(msgspec.Struct):
+    """What is needed of a dead letter."""
+
+    id: str
+
+
+class Arrivals:
+    """Counts on one deployment. Keeps the ids of dead letters that it has read, so that each is fetched once."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+        self._read: set[str] = set()
+        self._rejected: dict[str, set[str]] = {}
+
+    def indexed(self, object_ids: Sequence[str], index_prefixes: Iterable[str]) -> dict[str, int]:
+        """Documents of each object, in the indices with these prefixes and in the deployment's own.
+
+        Raises:
+            OpenSearchUnreachable: nobody answers, or not for all of the indices.
+            CommandError: it does not let us in, or refuses the question.
+        """
+        if not object_ids:
+            return {}
+        indices = pattern(self._deployment["IndexPrefix"], *index_prefixes)
+        # Where there is no refresh (OpenSearch Serverless) documents become visible by themselves, later.
+        self._deployment.opensearch("POST", f"/{indices}/_refresh", **LENIENT)
+        # A match finds the id whether its field is mapped as keyword or as text.
+        filters = {object_id: {"match": {"log.object_id": object_id}} for object_id in object_ids}
+        body = {
+            "size": 0,
+            "query": {"bool": {"filter": {"terms": {"log.object_id": list(object_ids)}}}},
+            "aggs": {"objects": {"filters": {"filters": filters}}},
+        }
+        status, answer = self._deployment.opensearch("POST", f"/{indices}/_search", body, **LENIENT)
+        if status != 200:
+            raise CommandError(f"OpenSearch cannot count the documents (HTTP {status}): {refusal(answer)}")
+        if failed := answer.get("_shards", {}).get("failed"):
+            raise OpenSearchUnreachable(f"OpenSearch could not count in {failed} of its shards")
+        buckets = answer.get("aggregations", {}).get("objects", {}).get("buckets", {})
+        return {object_id: buckets.get(object_id, {}).get("doc_count", 0) for object_id in object_ids}
+
+    def rejected(self, object_ids: Sequence[str], since_ms: int) -> dict[str, int]:
+        """Distinct dead-lettered events of each object that was created at `since_ms` or later (Unix milliseconds)."""
+        s3, bucket = self._deployment.s3, self._deployment["DeadLetterBucket"]
+        since = time.gmtime(since_ms / 1000 - CLOCK_MARGIN_S)
+        start = EVENTS_PREFIX + time.strftime("%Y-%m-%d/%H%M%S", since)
+        wanted = set(object_ids)
+        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=EVENTS_PREFIX, StartAfter=start):
+            for entry in page.get("Contents", []):
+                key = entry["Key"]
+                # events/<date>/<time>-<object id>-<random>.ndjson.gz
+                object_id = key.rpartition("/")[2].split("-")[1]
+                if object_id in wanted and key not in self._read:
+                    lines = isal_zlib.decompress(s3.get_object(Bucket=bucket, Key=key)["Body"].read(), 31)
+                    letters = msgspec.json.Decoder(_Letter).decode_lines(lines)
+                    self._rejected.setdefault(object_id, set()).update(letter.id for letter in letters)
+                    self._read.add(key)
+        return {object_id: len(self._rejected.get(object_id, ())) for object_id in object_ids}
+
+
+def pattern(*index_prefixes: str) -> str:
+    """The indices with these prefixes, whatever their dates, as they stand in a request's path."""
+    return ",".join(sorted({index_name(prefix, "*") for prefix in index_prefixes}))
+
+
+def refusal(answer: Any) -> str:
+    """The innermost reason that OpenSearch names in an error's body, on one line."""
+    match answer:
+        case {"error": {"failed_shards": [{"reason": {"caused_by": {"reason": str(reason)}}}, *_]}}:
+            pass
+        case {"error": {"root_cause": [{"reason": str(reason)}, *_]}} | {"error": {"reason": str(reason)}}:
+            pass
+        case {"error": str(reason)} | str(reason):
+            pass
+        case _:
+            reason = str(answer)
+    return printable(reason.split("\n")[0])[:500]
