@@ -28,9 +28,12 @@ for candidate in "$(command -v python3.13 || true)" "${PYENV_ROOT:-$HOME/.pyenv}
         break
     fi
 done
-echo "setup: making .venv with Python 3.13"
-"$uv" venv --quiet --clear --python "${python:-3.13}" .venv \
-    || fail "no Python 3.13: install it (system package, pyenv, or let uv download it) and run again"
+if ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 13))' 2>/dev/null; then
+    echo "setup: making .venv with Python 3.13"
+    "$uv" venv --quiet --clear --python "${python:-3.13}" .venv \
+        || fail "no Python 3.13: install it (system package, pyenv, or let uv download it) and run again"
+fi
+echo "setup: installing the locked requirements"
 "$uv" pip sync --quiet --python .venv/bin/python --require-hashes infra/requirements.txt
 "$uv" pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
 ln -sf "../../$uv" .venv/bin/uv

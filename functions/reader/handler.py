@@ -9,6 +9,7 @@ from botocore.config import Config
 from logflume import metrics as names
 from logflume import sources
 from logflume.compression import Caps
+from logflume.endings import TROUBLE
 from logflume.environment import variable
 from logflume.intake import Intake
 from logflume.ledger import Ledger
@@ -57,7 +58,8 @@ def handler(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
             caps=_caps,
         ).run(messages)
     for ending in report.endings:
-        logger.info("object %s", ending["ending"], extra=ending)
+        tell = logger.warning if ending["ending"] in TROUBLE else logger.info
+        tell("object %s", ending["ending"], extra=ending)
     names.publish(metrics, names.READER, {**report.counts, "put_retries": stream.retries})
     if report.failed and any(message.receipt is None for message in messages):
         raise UnfinishedError(f"{len(report.failed)} messages unfinished")

@@ -8,8 +8,9 @@ from infra.config.settings import CONFIG_DIR
 from logflume import sources
 from logflume.batch import decode
 from logflume.compression import Caps
+from logflume.endings import Report
 from logflume.errors import StreamThrottled
-from logflume.intake import Intake, Report
+from logflume.intake import Intake
 from logflume.ledger import Ledger
 from logflume.notifications import Message, ObjectRef, UnknownMessage, continuation_body, parse_event
 from logflume.objects import LogObject

@@ -6,14 +6,15 @@ import json
 import lzma
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 from backports import zstd
 
 from logflume.batch import decode
 from logflume.compression import Caps
-from logflume.intake import RENEW_AFTER_RECEIVES, Report
-from logflume.ledger import MAX_TRIES_WITHOUT_PROGRESS
+from logflume.endings import RENEW_AFTER_RECEIVES, Report
+from logflume.ledger import MAX_TRIES_WITHOUT_PROGRESS, Ledger
 from logflume.notifications import Message, ObjectRef
 from logflume.queues import Queues
 from logflume.stream import StreamRefused
@@ -139,6 +140,28 @@ def test_a_stream_that_refuses_hands_the_message_back(world: World) -> None:
     assert len(world.invoke().failed) == 1
     assert world.item(ref)["status"] == "reading"
     assert world.item(ref)["lease_until_ms"] == 0
+
+
+def test_what_nobody_foresaw_costs_one_object_its_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad, good = world.put("drop/bad.log", b"x\n"), world.put("drop/good.log", LINES)
+    real = Ledger.claim
+
+    def claim(self: Ledger, object_id: str, *rest: Any) -> Any:
+        if object_id == bad.id:
+            raise ZeroDivisionError("a defect")
+        return real(self, object_id, *rest)
+
+    monkeypatch.setattr(Ledger, "claim", claim)
+    report = world.invoke([Message("bad", None, (bad,)), Message("good", None, (good,))])
+    assert report.failed == {"bad"}
+    assert world.item(good)["status"] == "done"
+    assert report.counts["objects_broken"] == 1
+    assert report.endings[0] == {
+        "object": str(bad),
+        "ending": "broken",
+        "reason": "ZeroDivisionError",
+        "detail": "a defect",
+    }
 
 
 def test_a_damaged_object_fails_loudly_after_its_whole_events(world: World) -> None:

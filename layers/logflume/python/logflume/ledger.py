@@ -170,7 +170,7 @@ class Ledger:
                 object_id,
                 epoch,
                 int(values["hop"]),
-                self._position(object_id),
+                self._position(object_id) if item else Position(),
                 {n: str(values[f"pin_{n}"]) for n in pinned},
             )
             if tries > MAX_TRIES_WITHOUT_PROGRESS:

@@ -19,6 +19,7 @@ READER: Mapping[str, tuple[str, MetricUnit]] = {
     "objects_skipped": ("ObjectsSkipped", _COUNT),
     "objects_repeated": ("ObjectsRepeated", _COUNT),
     "objects_given_back": ("ObjectsGivenBack", _COUNT),
+    "objects_broken": ("ObjectsBroken", _COUNT),
     "continuations": ("Continuations", _COUNT),
     "messages_unknown": ("MessagesUnknown", _COUNT),
     "messages_renewed": ("MessagesRenewed", _COUNT),

@@ -26,6 +26,7 @@ _LOOKUP_BITS = 12  # ISAL_DECODE_LONG_BITS
 _GUARD_BYTES = 4 << 10
 _FEED_BYTES = 1 << 30  # avail_in has 32 bits
 _BLOCK_CODED, _BLOCK_FINISH = 3, 5  # enum isal_block_state: inside a Huffman block; all output flushed
+_INVALID_LOOKBACK = -3  # isal_inflate's return code
 _GZIP_NO_HDR = 2  # crc_flag: keep the CRC-32 of the output, leave header and trailer to us
 
 
@@ -99,6 +100,7 @@ class IgzipInflater:
         self._step_address = 0
         self._filled = 0
         self._failed = False
+        self._pending = b""
         self._behind = b""
         self._memory = ctypes.create_string_buffer(STATE_BYTES + _GUARD_BYTES)
         self._state = _InflateState.from_buffer(self._memory)
@@ -133,17 +135,20 @@ class IgzipInflater:
             return self._hand_out_pending(room), 0
         state = self._state
         read_in, bits = state.read_in, state.read_in_length
+        before = self.dump() if state.tmp_out_valid < _HISTORY_BYTES else b""
         given = min(len(data) - start, _FEED_BYTES)
         state.next_in, state.avail_in = _bytes_address(data) + start, given
         state.next_out, state.avail_out = self._step_address + self._filled, room
-        self._failed = self._library.inflate(self._address) < 0
-        produced = room - state.avail_out
+        code = self._library.inflate(self._address)
+        produced, consumed = room - state.avail_out, given - state.avail_in
+        if code < 0:
+            self._failed = True
+            lost = code == _INVALID_LOOKBACK and before
+            self._pending = self._sound_output(before, data[start:]) if lost else self._output_at_failure(produced)
+            return self._hand_out_pending(room), consumed
         self._filled += produced
-        if self._failed and not produced:
-            produced = self._hand_out_pending(room)
         if not produced and not given and self._release_cut_literals():
             return self.inflate(data, start, room)
-        consumed = given - state.avail_in
         if consumed < 0:  # ISA-L has put back what lies behind the stream's end, beyond the start of `data`
             self._behind = _whole_bytes(read_in, bits)[consumed:]
         return produced, max(0, consumed)
@@ -162,20 +167,47 @@ class IgzipInflater:
         return behind
 
     def dump(self) -> bytes:
-        """The whole state as it is now: one copy of 87 KB."""
-        return ctypes.string_at(self._address, STATE_BYTES)
+        """The whole state as it is now: one copy of 87 KB; nothing once the stream has turned out to be corrupt."""
+        return b"" if self._failed else ctypes.string_at(self._address, STATE_BYTES)
 
     def _hand_out_pending(self, room: int) -> int:
-        """ISA-L decodes up to 64 KB ahead and would, after an error, not hand those out."""
-        state = self._state
-        count: int = min(room, state.tmp_out_valid - state.tmp_out_processed)
-        if count <= 0:
+        output, self._pending = self._pending[:room], self._pending[room:]
+        if not output:
             raise DeflateCorrupt
-        source = self._address + _InflateState.tmp_out_buffer.offset + state.tmp_out_processed
-        ctypes.memmove(self._step_address + self._filled, source, count)
-        state.tmp_out_processed += count
-        self._filled += count
-        return count
+        ctypes.memmove(self._step_address + self._filled, output, len(output))
+        self._filled += len(output)
+        return len(output)
+
+    def _output_at_failure(self, produced: int) -> bytes:
+        """What the call that failed produced, and what ISA-L had decoded ahead and would not hand out any more."""
+        state = self._state
+        ahead = self._address + _InflateState.tmp_out_buffer.offset + state.tmp_out_processed
+        return ctypes.string_at(self._step_address + self._filled, produced) + ctypes.string_at(
+            ahead, state.tmp_out_valid - state.tmp_out_processed
+        )
+
+    def _sound_output(self, before: bytes, data: bytes) -> bytes:
+        """What precedes a match that reaches back behind the stream's start, from the state before the call.
+
+        ISA-L counts such a match as produced and leaves in its place what the memory held. Twins get a history to
+        reach into, one of zeros and one of ones: the match begins where their outputs part.
+        """
+        outputs = []
+        for filler in (0x00, 0xFF):
+            twin = IgzipInflater(self._library, _HISTORY_BYTES, before)
+            twin._prepend_history(filler)
+            twin.inflate(data, 0, _HISTORY_BYTES)
+            outputs.append(twin.take())
+        agreeing = takewhile(lambda pair: pair[0] == pair[1], zip(*outputs, strict=False))
+        return bytes(zeros for zeros, _ in agreeing)
+
+    def _prepend_history(self, filler: int) -> None:
+        state = self._state
+        output = self._address + _InflateState.tmp_out_buffer.offset
+        ctypes.memmove(output + _HISTORY_BYTES, output, state.tmp_out_valid)
+        ctypes.memset(output, filler, _HISTORY_BYTES)
+        state.tmp_out_valid += _HISTORY_BYTES
+        state.tmp_out_processed += _HISTORY_BYTES
 
     def _release_cut_literals(self) -> bool:
         """Where the input ends for good, move literals to the output that ISA-L holds back; False if there are none.
