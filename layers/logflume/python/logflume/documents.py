@@ -169,8 +169,9 @@ def _merge(found: dict[str, Any], metadata: dict[str, Any], tags: list[str]) -> 
         metadata = {**{f"{k}_original" if k in metadata else k: v for k, v in theirs.items()}, **metadata}
     elif theirs is not None:
         metadata["text"] = theirs if isinstance(theirs, str) else encode(theirs).decode()
-    for name in [name for name in found if name.startswith("log.") and name[4:].split(".")[0] in metadata]:
-        metadata[f"{name[4:].replace('.', '_')}_original"] = found.pop(name)
+    for name in {*metadata, *json_lines.DOTTED}:
+        if f"log.{name}" in found:
+            metadata[f"{name.replace('.', '_')}_original"] = found.pop(f"log.{name}")
     if tags:
         own = found.get("tags", [])
         found["tags"] = [*(own if isinstance(own, list) else [own]), *tags]

@@ -14,14 +14,24 @@ METADATA = "log"
 PARSE_FAILURE = "_json_parse_failure"
 
 
-class Probe(msgspec.Struct):
-    """The members that decide how a line is treated; all others are skipped (but validated as JSON)."""
+# Members of METADATA that every document has, as dotted names: OpenSearch reads those of a line as the same fields.
+DOTTED = ("file", "file.path", "object_id", "offset")
 
-    timestamp: msgspec.Raw | msgspec.UnsetType = msgspec.field(name=TIMESTAMP, default=msgspec.UNSET)
-    metadata: msgspec.Raw | msgspec.UnsetType = msgspec.field(name=METADATA, default=msgspec.UNSET)
+_Raw = msgspec.Raw | msgspec.UnsetType
 
 
-_probe = msgspec.json.Decoder(Probe)
+class _Probe(msgspec.Struct):
+    """The members that decide how a line is treated; all others are skipped, but validated as JSON."""
+
+    timestamp: _Raw = msgspec.field(name=TIMESTAMP, default=msgspec.UNSET)
+    metadata: _Raw = msgspec.field(name=METADATA, default=msgspec.UNSET)
+    file: _Raw = msgspec.field(name=f"{METADATA}.{DOTTED[0]}", default=msgspec.UNSET)
+    path: _Raw = msgspec.field(name=f"{METADATA}.{DOTTED[1]}", default=msgspec.UNSET)
+    object_id: _Raw = msgspec.field(name=f"{METADATA}.{DOTTED[2]}", default=msgspec.UNSET)
+    offset: _Raw = msgspec.field(name=f"{METADATA}.{DOTTED[3]}", default=msgspec.UNSET)
+
+
+_probe = msgspec.json.Decoder(_Probe)
 
 
 def probe(line: bytes) -> msgspec.Raw | msgspec.UnsetType | None:
@@ -31,14 +41,15 @@ def probe(line: bytes) -> msgspec.Raw | msgspec.UnsetType | None:
     """
     if line[:2] != b'{"' or b"\r" in line or b"\n" in line:
         return None
-    # A member's name may be written with escapes, and may be a dotted path: both are looked at by the full decode.
-    if b'"log.' in line or b'"@timestamp.' in line or b"\\u00" in line:
-        return None
     try:
         found = _probe.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return found.timestamp if found.metadata is msgspec.UNSET else None
+    theirs = (found.metadata, found.file, found.path, found.object_id, found.offset)
+    return found.timestamp if theirs == _NO_COLLISION else None
+
+
+_NO_COLLISION = (msgspec.UNSET,) * 5
 
 
 def decode(text: str) -> dict[str, Any] | None:
