@@ -7,68 +7,38 @@ that discards the (gzipped) bodies and answers "created" for every operation.
 """
 
 import argparse
-import struct
 import tempfile
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Lock
-from typing import BinaryIO
 
 from isal import isal_zlib
 
 from bench import measure
-from infra.config.settings import CONFIG_DIR
-from logflume import sources
-from logflume.batch import Header
+from bench.spool import FAR, Spool, reading, source_of
 from logflume.bulk import Bulk
 from logflume.deadletters import DeadLetters
 from logflume.indexer import Indexer, StreamRecord
-from logflume.ledger import Claim, Position
 from logflume.limits import MIB
-from logflume.objects import CHUNK_BYTES
-from logflume.reader import Reading
 
-_LENGTH = struct.Struct(">I")
 # What one invocation of the indexer gets: Lambda's payload limit of 6 MB, less base64.
 _INVOCATION_BYTES = 4 * MIB
 _CREATED = '{"create":{"status":201}},'
-_FAR = 1e12
 
 
-class Spool:
-    """Takes records like a producer and acknowledges them at once."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._done: Future[None] = Future()
-        self._done.set_result(None)
-        self.bytes = 0
-
-    def put(self, data: bytes) -> Future[None]:
-        """Keep the record."""
-        self._file.write(_LENGTH.pack(len(data)) + data)
-        self.bytes += len(data)
-        return self._done
-
-    def flush(self) -> None:
-        """Nothing waits."""
-
-    def invocations(self) -> Iterator[list[StreamRecord]]:
-        """The records, in the portions that Lambda would hand over."""
-        self._file.seek(0)
-        records: list[StreamRecord] = []
-        size = 0
-        while prefix := self._file.read(_LENGTH.size):
-            data = self._file.read(_LENGTH.unpack(prefix)[0])
-            if records and size + len(data) > _INVOCATION_BYTES:
-                yield records
-                records, size = [], 0
-            records.append(StreamRecord(str(len(records)), data, int(time.time() * 1000)))
-            size += len(data)
-        if records:
+def invocations(spooled: Iterable[bytes]) -> Iterator[list[StreamRecord]]:
+    """The records, in the portions that Lambda would hand over."""
+    records: list[StreamRecord] = []
+    size = 0
+    for data in spooled:
+        if records and size + len(data) > _INVOCATION_BYTES:
             yield records
+            records, size = [], 0
+        records.append(StreamRecord(str(len(records)), data, int(time.time() * 1000)))
+        size += len(data)
+    if records:
+        yield records
 
 
 class Discard:
@@ -90,65 +60,35 @@ class Discard:
         return 200, answer
 
 
-def chunks(path: Path, offset: int) -> Iterator[bytes]:
-    """A file's bytes as an object's."""
-    with path.open("rb") as file:
-        file.seek(offset)
-        while chunk := file.read(CHUNK_BYTES):
-            yield chunk
-
-
 def run(path: Path, source_name: str | None) -> dict[str, object]:
     """Read and index the file; the figures."""
-    configured = sources.load(CONFIG_DIR / "pipeline.toml")
-    source = configured.named(source_name) if source_name else configured.for_key(path.name)
-    if source is None:
-        raise SystemExit(f"no source takes {path.name}: name one with --source")
-    now = int(time.time() * 1000)
-    header = Header(
-        object_id="0" * 32,
-        lineage="0" * 32,
-        bucket="bench",
-        key=f"drop/{path.name}",
-        source=source.name,
-        parser=source.parser,
-        index=source.index_rule("logs"),
-        modified_ms=now,
-        created_ms=now,
-    )
+    source = source_of(path, source_name)
     baseline = measure.resident_mb()
     measure.reset_peak()
     reader_cpu, indexer_cpu, sender = measure.Cpu(), measure.Cpu(), Discard()
     with tempfile.TemporaryFile() as file:
         spool = Spool(file)
-        reading = Reading(
-            Claim("0" * 32, 1, 0, Position(), {}),
-            header,
-            lambda offset: chunks(path, offset),
-            spool,
-            save=lambda position: None,
-            stop_at=_FAR,
-        )
+        one = reading(path, source, spool)
         with reader_cpu:
-            reading.read()
-        if reading.error:
-            raise SystemExit(f"bench: {path.name}: {reading.error}")
+            one.read()
+        if one.error:
+            raise SystemExit(f"bench: {path.name}: {one.error}")
         indexer = Indexer(Bulk(sender), _NoDeadLetters())
         indexed = 0
-        for records in spool.invocations():
+        for records in invocations(spool.records()):
             with indexer_cpu:
-                report = indexer.run(records, deadline=_FAR)
+                report = indexer.run(records, deadline=FAR)
             indexed += report.counts["indexed"]
     peak = measure.peak_mb()
     indexer_cpu_s = indexer_cpu.seconds - sender.cpu_s
-    events = reading.progress.events
+    events = one.progress.events
     if indexed != events:
         raise SystemExit(f"bench: {events} events read but {indexed} indexed")
     return {
         "file": measure.file_name(path),
         "source": source.name,
         "events": events,
-        "bytes": reading.progress.raw_bytes,
+        "bytes": one.progress.raw_bytes,
         "wire_bytes": spool.bytes,
         "body_bytes": sender.bytes,
         "reader_cpu_s": round(reader_cpu.seconds, 3),

@@ -76,6 +76,8 @@ class PipelineFunction(Construct):
                 "POWERTOOLS_SERVICE_NAME": service,
                 "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
                 "POWERTOOLS_LOG_LEVEL": settings.log_level,
+                # One heap for all threads: buffers freed by one are used by the others (5 MiB less at 4 GB objects).
+                "MALLOC_ARENA_MAX": "1",
                 **environment,
             },
         )

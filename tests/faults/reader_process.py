@@ -80,7 +80,7 @@ def count_inflated(path: str) -> None:
         finally:
             os.pwrite(file, COUNT.pack(decoder.inflated), 0)
 
-    Decoder.__next__ = counted  # type: ignore[method-assign]
+    Decoder.__next__ = counted  # type: ignore[method-assign,assignment]
 
 
 def main() -> None:

@@ -69,6 +69,7 @@ def test_the_reader_is_told_where_everything_is(stack: Synthesised) -> None:
         "POWERTOOLS_SERVICE_NAME": "reader",
         "POWERTOOLS_METRICS_NAMESPACE": "Logflume",
         "POWERTOOLS_LOG_LEVEL": "INFO",
+        "MALLOC_ARENA_MAX": "1",
     }
 
 
@@ -81,6 +82,7 @@ def test_the_indexer_is_told_where_everything_is(stack: Synthesised) -> None:
         "POWERTOOLS_SERVICE_NAME": "indexer",
         "POWERTOOLS_METRICS_NAMESPACE": "Logflume",
         "POWERTOOLS_LOG_LEVEL": "INFO",
+        "MALLOC_ARENA_MAX": "1",
     }
 
 

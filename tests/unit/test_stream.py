@@ -189,3 +189,24 @@ def test_records_spread_evenly_over_shards() -> None:
         for record in call:
             shard_counts[int(record["ExplicitHashKey"]) * 8 >> 128] += 1
     assert max(shard_counts) - min(shard_counts) <= 2
+
+
+def test_at_the_deadline_nothing_begins_and_nothing_is_waited_for() -> None:
+    """What is still on its way, or was never sent, is not acknowledged: whoever reads on sends it again."""
+    answer = threading.Event()
+
+    class Stuck(Kinesis):
+        def put_records(self, **call: Any) -> dict[str, Any]:
+            assert answer.wait(30)
+            return super().put_records(**call)
+
+    clock = Clock()
+    with Producer(Stuck(), "stream", deadline=0.05, sleep=clock.sleep, clock=clock) as stream:  # type: ignore[arg-type]
+        futures = [stream.put(b"x" * 900_000) for _ in range(3)]
+        stream.drain()
+        assert [outcome(future) for future in futures] == ["open", "open", "open"]
+        clock.now = 1
+        futures.append(stream.put(b"x" * 900_000))
+        stream.drain()
+        assert outcome(futures[-1]) == "open"
+        answer.set()

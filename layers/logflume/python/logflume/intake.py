@@ -18,7 +18,7 @@ from logflume.ledger import Claim, Ledger, Refused
 from logflume.notifications import Message, ObjectRef, UnknownMessage
 from logflume.objects import LogObject, ObjectInfo
 from logflume.queues import Queues
-from logflume.reader import Acknowledging, Reading
+from logflume.reader import CHECKPOINT_S, Acknowledging, Reading
 from logflume.sources import Sources
 from logflume.table import Value
 
@@ -175,6 +175,7 @@ class Intake:
             self._stream,
             save=partial(self._ledger.checkpoint, claim),
             stop_at=self._deadline - self._wrap_up_s,
+            checkpoint_s=min(CHECKPOINT_S, self._wrap_up_s),
             caps=self._caps,
             lineages=self._ledger.lineages if pinned["identity"] == "content" else None,
             clock=self._clock,

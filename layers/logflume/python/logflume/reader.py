@@ -61,11 +61,10 @@ class Progress:
 class _Delivery:
     """Steps to events to batches, from one boundary on."""
 
-    def __init__(self, header: Header, boundary: int, put: Callable[[Record], None], progress: Progress) -> None:
+    def __init__(self, header: Header, boundary: int, put: Callable[[Record], None]) -> None:
         self._begin = boundary
         self._lines = Lines(boundary)
         self._writer = BatchWriter(header, put)
-        self._progress = progress
 
     def add(self, step: Step) -> None:
         skip = self._begin - step.start
@@ -82,7 +81,6 @@ class _Delivery:
 
     def _write(self, piece: Slice) -> None:
         self._writer.add(piece, self._lines.boundary)
-        self._progress.events += len(piece.events)
 
 
 class Reading:
@@ -101,6 +99,7 @@ class Reading:
         *,
         save: Callable[[Position], None],
         stop_at: float,
+        checkpoint_s: float = CHECKPOINT_S,
         caps: Caps = Caps(),  # noqa: B008 - immutable
         lineages: Lineages | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -113,6 +112,7 @@ class Reading:
         self._producer = producer
         self._save = save
         self._stop_at = stop_at
+        self._checkpoint_s = checkpoint_s
         self._caps = caps
         self._lineages = lineages
         self._descent: Descent | None = None
@@ -144,8 +144,10 @@ class Reading:
         return self.error is None and not self._tracker.outstanding()
 
     def refusal(self) -> BaseException | None:
-        """Why the stream did not take a batch, where it did not. Ask when every batch has its answer."""
-        return next(iter(self._tracker.outstanding()), None)
+        """Why the stream did not take a batch, where it did not; `Interrupted` where it has not answered in time."""
+        for error in self._tracker.outstanding():
+            return error or Interrupted("the stream did not answer in time")
+        return None
 
     def bequeath(self) -> None:
         """Leave to the lineage what was delivered: when the object has ended, and before the ledger says so."""
@@ -193,10 +195,11 @@ class Reading:
         header, lineage = self._header, self._descent and self._descent.lineage
         if lineage:
             header = msgspec.structs.replace(header, lineage=lineage.id, modified_ms=lineage.modified_ms)
-        return _Delivery(header, boundary, self._put, self.progress)
+        return _Delivery(header, boundary, self._put)
 
     def _put(self, record: Record) -> None:
         self._tracker.sent(self._producer.put(record.data), record)
+        self.progress.events += record.events
         self.progress.batches += 1
         self.progress.batch_bytes += len(record.data)
 
@@ -205,10 +208,10 @@ class Reading:
         self.progress.raw_bytes += len(step.data)
         self.progress.wire_bytes += step.wire
         reached, now = step.start + len(step.data), self._clock()
-        if reached - self._checkpointed >= CHECKPOINT_BYTES or now - self._checkpointed_at >= CHECKPOINT_S:
-            self._checkpointed, self._checkpointed_at = reached, now
-            self._producer.flush()
+        if reached - self._checkpointed >= CHECKPOINT_BYTES or now - self._checkpointed_at >= self._checkpoint_s:
             position = self.position()
+            self._checkpointed, self._checkpointed_at = position.edge, now
+            self._producer.flush()
             if position.progress > self._saved:
                 self._save(position)
                 self._saved = position.progress

@@ -10,8 +10,8 @@ from logflume.ledger import Position
 from logflume.limits import STEP_BYTES
 
 # What waits between the stages: fetched chunks of 256 KiB, and steps of 1 MiB with their snapshots.
-FETCHED_CHUNKS = 4
-INFLATED_STEPS = 2
+FETCHED_CHUNKS = 2
+INFLATED_STEPS = 1
 
 
 class Step(NamedTuple):

@@ -8,10 +8,10 @@ slows its reader and memory stays flat.
 
 import math
 import random
+import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Semaphore
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -91,7 +91,7 @@ class Producer:
         self._sleep = sleep
         self._clock = clock
         self._pool = ThreadPoolExecutor(in_flight, thread_name_prefix="put-records")
-        self._slots = Semaphore(in_flight)
+        self._slots = threading.Semaphore(in_flight)
         self._waiting: list[_Pending] = []
         self._waiting_bytes = 0
         self._hash_key = random.getrandbits(128)
@@ -113,20 +113,19 @@ class Producer:
         return record.future
 
     def flush(self) -> None:
-        """Send what waits; returns when a call has begun, not when it is answered."""
-        if not self._waiting:
+        """Send what waits; returns when a call has begun, not when it is answered. At the deadline nothing begins."""
+        left = self._deadline - self._clock()
+        if not self._waiting or left <= 0 or not self._slots.acquire(timeout=min(left, threading.TIMEOUT_MAX)):
             return
         call, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        self._slots.acquire()
         self._unfinished = [future for future in self._unfinished if not future.done()]
         self._unfinished.append(self._pool.submit(self._deliver, call))
 
     def drain(self) -> None:
-        """Flush and wait until every record has its answer; the futures tell which."""
+        """Flush and wait until every record has its answer, or the deadline has come; the futures tell which."""
         self.flush()
-        for future in self._unfinished:
-            future.result()
-        self._unfinished = []
+        left = self._deadline - self._clock()
+        wait(self._unfinished, timeout=min(max(left, 0), threading.TIMEOUT_MAX))
 
     def _deliver(self, call: Sequence[_Pending]) -> None:
         try:

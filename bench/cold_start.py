@@ -1,0 +1,57 @@
+"""One cold start of the reader function in this process: its peak memory over what it idled at.
+
+Idle is after imports and client creation, before the first call. Reads the event from standard input, needs the
+function's environment variables, and prints the figures as the last line: bench.memory starts it.
+"""
+
+import gc
+import importlib
+import json
+import resource
+import sys
+import time
+from functools import partial
+from unittest.mock import patch
+
+from bench import measure
+from infra.config.settings import CONFIG_DIR
+from logflume import sources
+
+REMAINING_MS = 900_000  # Lambda's longest timeout
+
+
+class Context:
+    """What the handler asks of Lambda's context."""
+
+    function_name = memory_limit_in_mb = invoked_function_arn = aws_request_id = "bench"
+
+    def get_remaining_time_in_millis(self) -> int:
+        """The invocation's whole time: it has just begun."""
+        return REMAINING_MS
+
+
+def main() -> None:
+    """Import, idle, handle the event, report."""
+    event = json.load(sys.stdin)
+    with patch.object(sources, "load", partial(sources.load, CONFIG_DIR / "pipeline.toml")):
+        handler = importlib.import_module("functions.reader.handler").handler
+    gc.collect()
+    idle = measure.resident_mb()
+    measure.reset_peak()
+    began = time.monotonic()
+    answer = handler(event, Context())
+    peak, used = measure.peak_mb(), resource.getrusage(resource.RUSAGE_SELF)
+    figures = {
+        "idle_mb": round(idle, 1),
+        "peak_mb": round(peak, 1),
+        "over_idle_mb": round(peak - idle, 1),
+        "after_mb": round(measure.resident_mb(), 1),
+        "unfinished": len(answer["batchItemFailures"]),
+        "cpu_s": round(used.ru_utime + used.ru_stime, 2),
+        "seconds": round(time.monotonic() - began, 2),
+    }
+    print("\n" + json.dumps(figures), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""A reader with ten seconds at a time brings a large object to its end, hop by hop."""
+
+import hashlib
+import random
+from base64 import b64encode
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Any
+
+import pytest
+from isal import isal_zlib
+
+from infra.cli.deployment import Deployment
+from infra.local.deploy import deploy
+from logflume.notifications import ObjectRef
+from tests.e2e.conftest import World
+
+TIMEOUT_S = 10
+HOPS = 5
+# Few documents, and so little to compress that the stream decides how long reading takes: kinesis-local takes 2 MB/s.
+LINES = 6_000
+LINE_RANDOM_BYTES = 15_000
+PAGE_DOCUMENTS = 500
+
+
+@pytest.fixture
+def short(world: World) -> World:
+    """A second deployment on the same cloud, whose reader has to stop after ten seconds."""
+    context = {"deployment": "hops", "reader_timeout_s": str(TIMEOUT_S)}
+    outputs = deploy(world.cloud, context=context)
+    cloud = world.cloud
+    return World(cloud, Deployment("hops", "local", outputs, cloud.session(), cloud.aws_url))
+
+
+def long_lines() -> Iterator[bytes]:
+    chance = random.Random(1)
+    for _ in range(LINES):
+        yield b64encode(chance.randbytes(LINE_RANDOM_BYTES)) + b"\n"
+
+
+def test_a_file_that_needs_more_than_five_invocations_arrives_once_and_the_ledger_shows_each_hop(short: World) -> None:
+    compressor = isal_zlib.compressobj(1, isal_zlib.DEFLATED, 31)
+    lengths, digests, pieces = [], [], []
+    for line in long_lines():
+        lengths.append(len(line))
+        digests.append(hashlib.sha256(line[:-1]).digest())
+        pieces.append(compressor.compress(line))
+    pieces.append(compressor.flush())
+    ref = short.drop("long.log.gz", b"".join(pieces))
+    expected = dict(zip(accumulate(lengths[:-1], initial=0), digests, strict=True))
+
+    seen: dict[int, int] = {}
+
+    def ended() -> dict[str, Any] | None:
+        item = short.deployment.ledger.get(ref.id)
+        if item is None:
+            return None
+        # The offset at which a hop began: what the ledger said when its number first stood there.
+        seen.setdefault(int(item["hop"]), int(item.get("offset", 0)))
+        return item if item["status"] != "reading" else None
+
+    item = short.until(f"the end of {ref}", ended)
+    assert item["status"] == "done", item
+    assert (item["events"], item["offset"]) == (LINES, sum(lengths))
+    assert item["hop"] >= HOPS, seen
+    assert sorted(seen) == list(range(item["hop"] + 1))
+    begun = [seen[hop] for hop in sorted(seen)]
+    assert begun == sorted(set(begun)), "every hop began farther on than the one before"
+
+    found = dict(arrived(short, ref, LINES))
+    assert found == expected
+
+
+def arrived(world: World, ref: ObjectRef, count: int) -> Iterator[tuple[int, bytes]]:
+    """Offset and digest of each document of the object, once there are so many."""
+    by_object = {"match": {"log.object_id": ref.id}}
+
+    def number() -> int:
+        world.deployment.opensearch("POST", "/logs-*/_refresh")
+        status, answer = world.deployment.opensearch("POST", "/logs-*/_count", {"query": by_object})
+        return int(answer["count"]) if status == 200 else 0
+
+    world.until(f"{count} documents of {ref}", lambda: number() >= count)
+    assert number() == count
+    query: dict[str, Any] = {"size": PAGE_DOCUMENTS, "query": by_object, "sort": [{"log.offset": "asc"}]}
+    while True:
+        status, answer = world.deployment.opensearch("POST", "/logs-*/_search", query)
+        assert status == 200, answer
+        hits = answer["hits"]["hits"]
+        for hit in hits:
+            yield hit["_source"]["log"]["offset"], hashlib.sha256(hit["_source"]["message"].encode()).digest()
+        if len(hits) < PAGE_DOCUMENTS:
+            return
+        query["search_after"] = hits[-1]["sort"]
