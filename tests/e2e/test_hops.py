@@ -49,22 +49,14 @@ def test_a_file_that_needs_more_than_five_invocations_arrives_once_and_the_ledge
     ref = short.drop("long.log.gz", b"".join(pieces))
     expected = dict(zip(accumulate(lengths[:-1], initial=0), digests, strict=True))
 
-    seen: dict[int, int] = {}
-
-    def ended() -> dict[str, Any] | None:
-        item = short.deployment.ledger.get(ref.id)
-        if item is None:
-            return None
-        # The offset at which a hop began: what the ledger said when its number first stood there.
-        seen.setdefault(int(item["hop"]), int(item.get("offset", 0)))
-        return item if item["status"] != "reading" else None
-
-    item = short.until(f"the end of {ref}", ended)
+    (item,) = short.ended(ref)
     assert item["status"] == "done", item
     assert (item["events"], item["offset"]) == (LINES, sum(lengths))
-    assert item["hop"] >= HOPS, seen
-    assert sorted(seen) == list(range(item["hop"] + 1))
-    begun = [seen[hop] for hop in sorted(seen)]
+    assert item["hop"] >= HOPS
+    trail = [tuple(map(int, claim.split(":"))) for claim in item["trail"].split()]
+    assert {hop for hop, _, _ in trail} == set(range(item["hop"] + 1)), trail
+    begun = [offset for _, offset, _ in trail]
+    assert begun[0] == 0
     assert begun == sorted(set(begun)), "every hop began farther on than the one before"
 
     found = dict(arrived(short, ref, LINES))

@@ -163,6 +163,9 @@ def test_a_continuation_goes_on_where_the_reader_stopped(ledger: Ledger) -> None
     ledger.release(first, next_hop=1)
     second = claimed(ledger, hop=1)
     assert (second.epoch, second.hop, second.position) == (2, 1, Position(100, 50, b"state", 9, 2))
+    item = ledger.get("o")
+    assert item is not None
+    assert [claim.split(":")[:2] for claim in str(item["trail"]).split()] == [["0", "0"], ["1", "100"]]
 
 
 def test_an_old_message_is_not_needed_while_a_later_one_is_at_work(ledger: Ledger) -> None:

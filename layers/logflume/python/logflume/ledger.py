@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # Claims in a row that found the object where the last one had found it; then it is failed, not tried for ever.
 MAX_TRIES_WITHOUT_PROGRESS = 3
 DEFAULT_TTL_DAYS = 90
+# An object's history, kept to its newest end: "hop:offset:ms" for each claim, offset decompressed, ms Unix time.
+TRAIL_BYTES = 4000
 OPEN_INDEX = "open"
 
 
@@ -158,6 +160,7 @@ class Ledger:
                 "claim_offset": offset,
                 "tries": tries,
                 "claimed_ms": int(old.get("claimed_ms", now)),
+                "trail": f"{old.get('trail', '')} {hop}:{offset}:{now}".strip()[-TRAIL_BYTES:],
                 "updated_ms": now,
             }
             condition = "attribute_not_exists(id)" if item is None else "epoch = :seen"
