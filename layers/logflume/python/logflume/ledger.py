@@ -160,7 +160,7 @@ class Ledger:
                 "claim_offset": offset,
                 "tries": tries,
                 "claimed_ms": int(old.get("claimed_ms", now)),
-                "trail": f"{old.get('trail', '')} {hop}:{offset}:{now}".strip()[-TRAIL_BYTES:],
+                "trail": f"{old.get('trail', '')!s} {hop}:{offset}:{now}".strip()[-TRAIL_BYTES:],
                 "updated_ms": now,
             }
             condition = "attribute_not_exists(id)" if item is None else "epoch = :seen"
