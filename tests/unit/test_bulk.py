@@ -97,6 +97,21 @@ def test_an_items_type_decides_before_its_status(status: int, kind: str, expecte
     assert verdict(ItemAnswer(status, ItemError(kind, "why") if kind else None)) is expected
 
 
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+@pytest.mark.parametrize("missing", [0, 1])
+def test_an_answer_of_nothing_but_created_is_counted_however_it_is_written(
+    separators: tuple[str, str], missing: int
+) -> None:
+    """One item short is no answer, whether it is read item by item or counted."""
+
+    def answer(ids: list[str]) -> Answer:
+        return 200, json.dumps({"items": [item(201) for _ in ids[missing:]]}, separators=separators)
+
+    server = Server(answer, ok)
+    assert deliver(server).created == 10
+    assert len(server.requests) == 1 + missing
+
+
 def test_created_and_duplicate_are_both_done() -> None:
     delivery = deliver(
         Server(each(lambda i: item(409, "version_conflict_engine_exception") if i == "3" else item(201)))
