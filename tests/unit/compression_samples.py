@@ -46,7 +46,7 @@ class Outcome:
 def read(decoder: Decoder, step_bytes: int, *, snapshots: bool = False) -> Outcome:
     """Read to the end, holding the decoder to its contract at every step."""
     outcome, steps = Outcome(), []
-    position = decoder.raw_offset
+    position, taken_in = decoder.raw_offset, 0
     try:
         for step in decoder:
             assert type(step) is bytes
@@ -55,6 +55,8 @@ def read(decoder: Decoder, step_bytes: int, *, snapshots: bool = False) -> Outco
             steps.append(step)
             position += len(step)
             assert decoder.raw_offset == position
+            assert decoder.wire_offset >= taken_in, "nothing is given back"
+            taken_in = decoder.wire_offset
             if snapshots and len(step) == step_bytes:
                 snapshot = decoder.snapshot()
                 assert snapshot.raw_offset == position

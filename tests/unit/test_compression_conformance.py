@@ -47,7 +47,9 @@ def test_every_gzip_layout_comes_out_whole(layout, chunks, step_bytes, name):
 @settings(max_examples=80, deadline=None)
 def test_a_resume_at_any_edge_goes_on_with_the_same_bytes(layout, chunks, other_chunks, step_bytes, pick):
     wire, expected = build(layout)
-    whole = read(open_decoder(source_of(wire, *chunks), binding=BINDING, _step_bytes=step_bytes), step_bytes, snapshots=True)
+    whole = read(
+        open_decoder(source_of(wire, *chunks), binding=BINDING, _step_bytes=step_bytes), step_bytes, snapshots=True
+    )
     for edge in pick.sample(sorted(whole.states), min(12, len(whole.states))):
         resumed = open_decoder(
             source_of(wire, *other_chunks), at=edge, state=whole.states[edge], binding=BINDING, _step_bytes=step_bytes

@@ -47,7 +47,9 @@ def test_every_format_comes_out_whole_and_resumes_at_any_edge(name, parts, chunk
     assert decoder.format == (name if wire else "empty")
     assert decoder.wire_offset == len(wire)
     edge = pick.choice([0, *outcome.states])
-    resumed = open_decoder(source_of(wire, *chunks), at=edge, state=outcome.states.get(edge, b""), _step_bytes=step_bytes)
+    resumed = open_decoder(
+        source_of(wire, *chunks), at=edge, state=outcome.states.get(edge, b""), _step_bytes=step_bytes
+    )
     assert read(resumed, step_bytes).data == expected[edge:]
     assert resumed.resumed == ("start" if not edge else "skip" if name in STREAMS else "state")
 

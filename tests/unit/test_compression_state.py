@@ -105,9 +105,7 @@ print(decoder.resumed, decoder.inflated, file=sys.stderr)
 
 def test_a_snapshot_is_independent_of_later_progress():
     decoder = open_decoder(source_of(WIRE), binding=BINDING, _step_bytes=STEP)
-    kept = []
-    for _ in decoder:
-        kept.append(decoder.snapshot())
+    kept = [decoder.snapshot() for _ in decoder]
     assert [snapshot.raw_offset for snapshot in kept] == [STEP, 2 * STEP, 3 * STEP, 4 * STEP, 5 * STEP]
     assert kept[2].pack() == STATE
     for snapshot in kept:

@@ -47,6 +47,7 @@ class Decoder(ABC, Iterator[bytes]):
     Attributes:
         format: gzip, zstd, bzip2, xz, plain or empty.
         raw_offset: decompressed offset after the step just yielded.
+        wire_offset: the object's bytes taken in so far; decoders read somewhat ahead of what they yield.
         inflated: bytes decompressed in this process, the skipped ones included.
         resumed: how it began: at the "start", from a "state" in constant time, or re-reading and "skip"ping.
     """
@@ -54,6 +55,7 @@ class Decoder(ABC, Iterator[bytes]):
     def __init__(self, object_format: str, wire: Wire, plan: Plan) -> None:
         self.format = object_format
         self.raw_offset = plan.at
+        self.wire_offset = wire.offset
         self.inflated = 0
         self.resumed = "start" if not plan.at else "state" if plan.decode_from == plan.at else "skip"
         self._wire = wire
@@ -64,25 +66,27 @@ class Decoder(ABC, Iterator[bytes]):
         self._parts: list[bytes | memoryview] = []
         self._end: BaseException | None = None
 
-    @property
-    def wire_offset(self) -> int:
-        """The object's bytes taken in so far; decoders read somewhat ahead of what they yield."""
-        return self._wire.offset
-
     def __next__(self) -> bytes:
-        if self._end is not None:
-            raise self._end
+        self._raise_end()
         try:
             self._skip_ahead()
             step = self._read_step()
         except BaseException as end:
             self._end = end
             raise
+        self.wire_offset = max(self.wire_offset, self._wire.offset)  # some is put back, or read again
         step = self._within_caps(step)
         self.raw_offset += len(step)
-        if not step and self._end is not None:
-            raise self._end
+        if not step:
+            self._raise_end()
         return step
+
+    def _raise_end(self) -> None:
+        """Say again how it ended, if it has; a sound end afresh, because a kept one would keep this decoder alive."""
+        if isinstance(self._end, StopIteration):
+            raise StopIteration
+        if self._end is not None:
+            raise self._end
 
     def snapshot(self) -> Snapshot:
         """The position at the edge of the step just yielded: one copy of 87 KB at most, packed only when asked."""

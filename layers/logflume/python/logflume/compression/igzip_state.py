@@ -15,6 +15,7 @@ import hashlib
 import logging
 import platform
 import zlib
+from bisect import bisect_left
 from itertools import takewhile
 
 from isal import ISAL_VERSION, igzip_lib
@@ -26,7 +27,6 @@ _LOOKUP_BITS = 12  # ISAL_DECODE_LONG_BITS
 _GUARD_BYTES = 4 << 10
 _FEED_BYTES = 1 << 30  # avail_in has 32 bits
 _BLOCK_CODED, _BLOCK_FINISH = 3, 5  # enum isal_block_state: inside a Huffman block; all output flushed
-_INVALID_LOOKBACK = -3  # isal_inflate's return code
 _GZIP_NO_HDR = 2  # crc_flag: keep the CRC-32 of the output, leave header and trailer to us
 
 
@@ -135,7 +135,7 @@ class IgzipInflater:
             return self._hand_out_pending(room), 0
         state = self._state
         read_in, bits = state.read_in, state.read_in_length
-        before = self.dump() if state.tmp_out_valid < _HISTORY_BYTES else b""
+        before = self.dump()
         given = min(len(data) - start, _FEED_BYTES)
         state.next_in, state.avail_in = _bytes_address(data) + start, given
         state.next_out, state.avail_out = self._step_address + self._filled, room
@@ -143,8 +143,8 @@ class IgzipInflater:
         produced, consumed = room - state.avail_out, given - state.avail_in
         if code < 0:
             self._failed = True
-            lost = code == _INVALID_LOOKBACK and before
-            self._pending = self._sound_output(before, data[start:]) if lost else self._output_at_failure(produced)
+            given_data = data[start : start + given]
+            self._pending, consumed = _until_failure(self._library, before, given_data, self._step_bytes)
             return self._hand_out_pending(room), consumed
         self._filled += produced
         if not produced and not given and self._release_cut_literals():
@@ -178,37 +178,6 @@ class IgzipInflater:
         self._filled += len(output)
         return len(output)
 
-    def _output_at_failure(self, produced: int) -> bytes:
-        """What the call that failed produced, and what ISA-L had decoded ahead and would not hand out any more."""
-        state = self._state
-        ahead = self._address + _InflateState.tmp_out_buffer.offset + state.tmp_out_processed
-        return ctypes.string_at(self._step_address + self._filled, produced) + ctypes.string_at(
-            ahead, state.tmp_out_valid - state.tmp_out_processed
-        )
-
-    def _sound_output(self, before: bytes, data: bytes) -> bytes:
-        """What precedes a match that reaches back behind the stream's start, from the state before the call.
-
-        ISA-L counts such a match as produced and leaves in its place what the memory held. Twins get a history to
-        reach into, one of zeros and one of ones: the match begins where their outputs part.
-        """
-        outputs = []
-        for filler in (0x00, 0xFF):
-            twin = IgzipInflater(self._library, _HISTORY_BYTES, before)
-            twin._prepend_history(filler)
-            twin.inflate(data, 0, _HISTORY_BYTES)
-            outputs.append(twin.take())
-        agreeing = takewhile(lambda pair: pair[0] == pair[1], zip(*outputs, strict=False))
-        return bytes(zeros for zeros, _ in agreeing)
-
-    def _prepend_history(self, filler: int) -> None:
-        state = self._state
-        output = self._address + _InflateState.tmp_out_buffer.offset
-        ctypes.memmove(output + _HISTORY_BYTES, output, state.tmp_out_valid)
-        ctypes.memset(output, filler, _HISTORY_BYTES)
-        state.tmp_out_valid += _HISTORY_BYTES
-        state.tmp_out_processed += _HISTORY_BYTES
-
     def _release_cut_literals(self) -> bool:
         """Where the input ends for good, move literals to the output that ISA-L holds back; False if there are none.
 
@@ -227,6 +196,30 @@ class IgzipInflater:
             state.tmp_out_processed, state.tmp_out_valid = 0, len(literals)
             state.read_in = state.read_in_length = 0
         return bool(literals)
+
+
+def _until_failure(library: _Library, before: bytes, data: bytes, step_bytes: int) -> tuple[bytes, int]:
+    """What a call that failed had decoded, and how much of `data` up to the failure, from the state before the call.
+
+    ISA-L tells neither exactly: its fast loop counts a match as produced before it finds the distance invalid (and
+    leaves in its place what the memory held), and the input is not accounted for. Without the byte at which it fails
+    it does not fail; that byte alone then takes the slow loop, which is exact.
+    """
+    output = ctypes.create_string_buffer(step_bytes + _InflateState.tmp_out_buffer.size)
+
+    def inflate(*pieces: bytes) -> tuple[bool, bytes]:
+        state = _InflateState.from_buffer_copy(before)
+        state.next_out, state.avail_out = ctypes.addressof(output), len(output)
+        failed = False
+        for piece in pieces:
+            state.next_in, state.avail_in = _bytes_address(piece), len(piece)
+            failed = failed or library.inflate(ctypes.addressof(state)) < 0
+        ahead = bytes(state.tmp_out_buffer)[state.tmp_out_processed : state.tmp_out_valid]
+        return failed, output.raw[: len(output) - state.avail_out] + ahead
+
+    end = bisect_left(range(len(data)), True, key=lambda length: inflate(data[:length])[0])
+    last = max(0, end - 1)
+    return inflate(data[:last], data[last:end])[1], end
 
 
 def _whole_bytes(read_in: int, bits: int) -> bytes:
@@ -266,7 +259,7 @@ def new_inflater(step_bytes: int, state: bytes = b"") -> IgzipInflater | None:
 def _load() -> _Library | None:
     try:
         library = _Library(igzip_lib.__file__)
-        if _lies_as_declared(library) and _survives_moving(library):
+        if _lies_as_declared(library) and _survives_moving(library) and _stops_exactly(library):
             return library
     except (OSError, AttributeError, DeflateCorrupt):
         pass
@@ -288,12 +281,11 @@ def _lies_as_declared(library: _Library) -> bool:
 
 def _survives_moving(library: _Library) -> bool:
     """A stream of all block types comes out whole though its state moves on at every step, and stays in bounds."""
-    text = b"".join(b"%d %x\n" % (number, number * number) for number in range(2_000))
-    message = text + hashlib.shake_128(text).digest(70_000) + text
-    deflate = zlib.compressobj(level=1, wbits=-15)
-    stream = deflate.compress(message) + deflate.flush() + b"rest"
+    message = _SAMPLE + hashlib.shake_128(_SAMPLE).digest(70_000) + _SAMPLE
+    stream = _deflate(message) + b"rest"
     step_bytes = 9_973
-    inflater, position, steps = IgzipInflater(library, step_bytes), 0, []
+    inflater, position = IgzipInflater(library, step_bytes), 0
+    steps: list[bytes] = []
     while not inflater.finished and len(steps) < len(message):
         inflater = IgzipInflater(library, step_bytes, tidy(inflater.dump()))
         position += inflater.inflate(stream, position, step_bytes)[1]
@@ -304,4 +296,22 @@ def _survives_moving(library: _Library) -> bool:
     return whole and inflater.unread() + stream[position:] == b"rest"
 
 
+def _stops_exactly(library: _Library) -> bool:
+    """Where a stream is cut, all that its bits determine comes out, and no more."""
+    stream = _deflate(_SAMPLE, zlib.Z_HUFFMAN_ONLY)
+    for cut in range(5_000, 5_004):
+        inflater = IgzipInflater(library, len(_SAMPLE))
+        for part in (stream[:cut], b""):
+            inflater.inflate(part, 0, len(_SAMPLE))
+        if inflater.take() != zlib.decompressobj(wbits=-15).decompress(stream[:cut]):
+            return False
+    return True
+
+
+def _deflate(message: bytes, strategy: int = zlib.Z_DEFAULT_STRATEGY) -> bytes:
+    deflate = zlib.compressobj(level=1, wbits=-15, strategy=strategy)
+    return deflate.compress(message) + deflate.flush()
+
+
+_SAMPLE = b"".join(b"%d %x\n" % (number, number * number) for number in range(2_000))
 _library = _load()

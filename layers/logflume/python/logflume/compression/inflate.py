@@ -109,8 +109,8 @@ class ZlibInflater:
 def _rescue(stream: "_Decompress", piece: bytes) -> Iterator[bytes]:
     """What the call that failed had produced and dropped: byte by byte, from a copy of the state before it."""
     try:
-        for index in range(len(piece)):
-            rest = piece[index : index + 1]
+        for end in range(len(piece) + 1):
+            rest = piece[max(0, end - 1) : end]  # nothing at first: a byte may be pending
             while output := stream.decompress(rest, 1):
                 yield output
                 rest = stream.unconsumed_tail
