@@ -52,8 +52,8 @@ def test_dropped_files_are_followed_found_and_not_ingested_twice(world: World, t
 
 
 def test_a_damaged_file_makes_the_command_fail_and_say_why(world: World, tmp_path: Path) -> None:
-    (tmp_path / "torn.log.gz").write_bytes(b"\x1f\x8b\x08\x00torn")
-    answer = logflume(world, "drop", str(tmp_path / "torn.log.gz"), status=1)
+    (tmp_path / "no gzip.log.gz").write_bytes(b"\x1f\x8b\x08\x00torn")
+    answer = logflume(world, "drop", str(tmp_path / "no gzip.log.gz"), status=1)
     (file,) = answer["files"]
     assert not answer["ok"]
     assert "truncated" in file["error"] or "corrupt" in file["error"]
