@@ -265,6 +265,15 @@ def test_a_bomb_is_cut_at_the_cap(limit):
     assert (outcome.reason, outcome.failure.raw_offset) == ("decompressed_size", limit)
 
 
+def test_a_decoder_that_has_read_past_the_cap_gives_no_state_away():
+    decoder = open_decoder(source_of(BOMB), caps=Caps(max_raw_bytes=100_000), _step_bytes=100_000)
+    next(decoder)
+    assert decoder.snapshot().pack()
+    with pytest.raises(ObjectTooLarge):
+        next(decoder)
+    assert decoder.snapshot().pack() == b""
+
+
 def test_an_object_of_exactly_the_cap_is_read_whole():
     assert read_gzip(BOMB, step_bytes=100_000, caps=Caps(max_raw_bytes=3_000_000)).failure is None
 

@@ -187,6 +187,10 @@ def test_a_chunk_of_plain_bytes_that_is_a_step_is_not_copied():
         assert step is chunk
 
 
+def test_an_empty_chunk_is_not_taken_for_the_end():
+    assert b"".join(open_decoder(lambda _: iter((b"", b"ab", b"", b"cd")))) == b"abcd"
+
+
 def test_an_object_of_no_bytes_yields_nothing():
     for source in (source_of(b""), lambda _: iter((b"", b""))):
         decoder = open_decoder(source)

@@ -42,6 +42,7 @@ class Decoder(ABC, Iterator[bytes]):
     all that decompresses before is yielded first; only the next call raises `ObjectDamaged` (reasons: truncated,
     bad_crc, bad_size, trailing_garbage, bad_header, corrupt) or `ObjectTooLarge` (decompressed_size, ratio, window),
     as does every call after it. A checksum stands behind its data: when it fails, those bytes have been yielded.
+    An error's `raw_offset` is exact; for corrupt data its `wire_offset` may lie a few hundred bytes behind the damage.
     An error raised by the source passes through at once and ends the decoder.
 
     Attributes:

@@ -199,27 +199,23 @@ class IgzipInflater:
 
 
 def _until_failure(library: _Library, before: bytes, data: bytes, step_bytes: int) -> tuple[bytes, int]:
-    """What a call that failed had decoded, and how much of `data` up to the failure, from the state before the call.
+    """What a call that failed had decoded and how much of `data` it took, from the state before the call.
 
-    ISA-L tells neither exactly: its fast loop counts a match as produced before it finds the distance invalid (and
-    leaves in its place what the memory held), and the input is not accounted for. Without the byte at which it fails
-    it does not fail; that byte alone then takes the slow loop, which is exact.
+    ISA-L tells neither exactly: its fast loop counts a match as produced before it finds the distance invalid, leaves
+    in its place what the memory held, and does not account for the input. But where the input ends it takes a slow
+    loop, which is exact: so the call is repeated with just the bytes that it takes to fail.
     """
     output = ctypes.create_string_buffer(step_bytes + _InflateState.tmp_out_buffer.size)
 
-    def inflate(*pieces: bytes) -> tuple[bool, bytes]:
+    def inflate(length: int) -> tuple[bool, bytes]:
         state = _InflateState.from_buffer_copy(before)
+        state.next_in, state.avail_in = _bytes_address(data), length
         state.next_out, state.avail_out = ctypes.addressof(output), len(output)
-        failed = False
-        for piece in pieces:
-            state.next_in, state.avail_in = _bytes_address(piece), len(piece)
-            failed = failed or library.inflate(ctypes.addressof(state)) < 0
-        ahead = bytes(state.tmp_out_buffer)[state.tmp_out_processed : state.tmp_out_valid]
-        return failed, output.raw[: len(output) - state.avail_out] + ahead
+        failed = library.inflate(ctypes.addressof(state)) < 0
+        return failed, output.raw[: len(output) - state.avail_out]
 
-    end = bisect_left(range(len(data)), True, key=lambda length: inflate(data[:length])[0])
-    last = max(0, end - 1)
-    return inflate(data[:last], data[last:end])[1], end
+    end = bisect_left(range(len(data)), True, key=lambda length: inflate(length)[0])
+    return inflate(end)[1], end
 
 
 def _whole_bytes(read_in: int, bits: int) -> bytes:
