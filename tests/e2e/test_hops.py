@@ -18,7 +18,7 @@ from tests.e2e.conftest import World
 TIMEOUT_S = 10
 HOPS = 5
 # Few documents, and so little to compress that the stream decides how long reading takes: kinesis-local takes 2 MB/s.
-LINES = 6_000
+LINES = 9_000
 LINE_RANDOM_BYTES = 15_000
 PAGE_DOCUMENTS = 500
 
