@@ -185,7 +185,8 @@ def test_a_state_is_not_given_away_once_the_stream_is_known_to_be_corrupt():
 @given(seed=st.integers(0, 1 << 16), where=st.floats(0, 0.95))
 @settings(max_examples=60, deadline=None)
 def test_bytes_before_a_damage_do_not_depend_on_steps_or_chunks(seed, where):
-    wire = bytearray(gzip_member(log_lines(200_000, seed), level=1 + seed % 9))
+    text = log_lines(200_000, seed)
+    wire = bytearray(gzip_member(text, level=1 + seed % 9))
     position = 10 + int(len(wire) * where)
     wire[position] ^= 0x55
     before = what_zlib_can_read(bytes(wire[:position]))
@@ -194,7 +195,7 @@ def test_bytes_before_a_damage_do_not_depend_on_steps_or_chunks(seed, where):
         for chunk, step_bytes in ((1 << 20, 1 << 20), (65_536, 100), (777, 33_000), (1 << 20, 40_000))
     ]
     assert outcomes[0].data.startswith(before)
-    assert outcomes[0].failure
+    assert outcomes[0].failure or outcomes[0].data == text, "some bits do not matter"
     for outcome in outcomes[1:]:
         assert outcome.data == outcomes[0].data
         assert_ends_alike(outcome, outcomes[0])
