@@ -180,11 +180,11 @@ class Ledger:
                 return Refused("exhausted", claim=claim)
             return claim
 
-    def checkpoint(self, claim: Claim, position: Position, facts: Mapping[str, Value] | None = None) -> None:
+    def checkpoint(self, claim: Claim, position: Position) -> None:
         """Store the resume position, then the progress. Raises `LeaseLost`."""
         resume: Item = {**asdict(position), "epoch": claim.epoch, "expires": self._expires()}
         self._update(f"{claim.id}#resume", resume, "attribute_not_exists(id) OR epoch <= :mine", {"mine": claim.epoch})
-        self._advance(claim, {**_progress(position), **(facts or {})})
+        self._advance(claim, _progress(position))
 
     def release(self, claim: Claim, *, next_hop: int | None = None, counts: bool = True) -> None:
         """Give the object back; `next_hop` belongs to the continuation that is sent next.
