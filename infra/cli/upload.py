@@ -19,8 +19,8 @@ from infra.cli.deployment import Deployment, explain_refusal
 from infra.cli.errors import CommandError
 from infra.cli.follow import Followed
 from infra.cli.terminal import number, printable
-from logflume.limits import MIB
-from logflume.notifications import S3_MAX_KEY_BYTES, ObjectRef
+from logflume.limits import MIB, S3_MAX_KEY_BYTES
+from logflume.notifications import ObjectRef
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef

@@ -11,14 +11,15 @@ from isal import isal_zlib
 from bench.generate import document
 from bench.memory import run
 from bench.sink import Body
-from logflume.batch import Header, IndexRule, decode
+from logflume.batch import decode
 from logflume.ledger import Claim, Position
 from logflume.limits import EVENT_MAX_BYTES, STEP_BYTES
 from logflume.reader import Interrupted, Reading
+from tests.fakes.headers import header
 
 OVER_IDLE_MB = 24
-# The peak is where the serialising of two calls coincides, which a longer run meets more surely: 3 to 6 MiB were seen.
-ALIKE_MB = 8
+ALIKE_MB = 4
+SMALL_ATTEMPTS = 5
 BLOCK_EVENTS = 43_000  # of 228 bytes: 10 MB
 
 HUGE_BYTES = 300_000_000
@@ -38,20 +39,21 @@ def member() -> bytes:
 
 
 @cache
-def over_idle_mb(form: str, blocks: int, objects: int = 1) -> float:
-    """The peak that reading so many objects of so many blocks each adds."""
+def over_idle_mb(form: str, blocks: int, objects: int = 1, *, attempt: int = 0) -> float:
+    """The peak that reading so many objects of so many blocks each adds; another attempt is another process."""
     body = Body(member() if form == "gzip" else block(), blocks)
     figures = run({f"drop/{number}.log": body for number in range(objects)})
     assert figures["endings"] == {"done": objects}, figures
     assert figures["events"] == objects * blocks * BLOCK_EVENTS
-    print(form, f"{objects} x {blocks}0 MB", figures)
+    print(form, f"{objects} x {blocks}0 MB, attempt {attempt}", figures)
     return float(figures["over_idle_mb"])
 
 
-@pytest.mark.parametrize(("form", "large"), [("gzip", 400), ("plain", 100)])
-def test_memory_stays_flat_however_large_the_object(form: str, large: int) -> None:
-    """4 GB of gzip and, for time's sake, 1 GB of plain text, each against 100 MB of the same."""
-    small_mb, large_mb = over_idle_mb(form, 10), over_idle_mb(form, large)
+@pytest.mark.parametrize("form", ["gzip", "plain"])
+def test_memory_stays_flat_however_large_the_object(form: str) -> None:
+    """4 GB against 100 MB of the same, read several times: a peak is where the threads' buffers happen to coincide."""
+    small_mb = max(over_idle_mb(form, 10, attempt=attempt) for attempt in range(SMALL_ATTEMPTS))
+    large_mb = over_idle_mb(form, 400)
     assert max(small_mb, large_mb) <= OVER_IDLE_MB
     assert abs(large_mb - small_mb) <= ALIKE_MB
 
@@ -131,17 +133,7 @@ class Clock:
 
 def test_interrupted_within_a_line_of_300_mb_the_next_reader_begins_it_anew() -> None:
     stored, _, offset = with_huge_line()
-    header = Header(
-        object_id="a" * 32,
-        lineage="a" * 32,
-        bucket="drop",
-        key="drop/huge.log.gz",
-        source="text",
-        parser="text",
-        index=IndexRule("logs-text", "day"),
-        modified_ms=0,
-        created_ms=0,
-    )
+    of = header(key="drop/huge.log.gz")
 
     def source(start: int) -> Iterator[bytes]:
         for at in range(start, len(stored), 100_000):
@@ -150,7 +142,7 @@ def test_interrupted_within_a_line_of_300_mb_the_next_reader_begins_it_anew() ->
     stream, position = Stream(), Position()
     for stop_at in (HUGE_BYTES // STEP_BYTES / 2, 1e12):
         claim = Claim("a" * 32, 1, 0, position, {})
-        one = Reading(claim, header, source, stream, save=lambda position: None, stop_at=stop_at, clock=Clock())
+        one = Reading(claim, of, source, stream, save=lambda position: None, stop_at=stop_at, clock=Clock())
         one.read()
         position = one.position()
         if stop_at < 1e12:

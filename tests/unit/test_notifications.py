@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logflume.errors import NotificationError
+from logflume.limits import S3_MAX_KEY_BYTES
 from logflume.notifications import (
-    S3_MAX_KEY_BYTES,
     SQS_MAX_BODY_BYTES,
     Message,
     ObjectRef,

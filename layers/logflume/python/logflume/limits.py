@@ -17,6 +17,14 @@ KINESIS_CALL_BYTES = 1 * MIB
 BATCH_TARGET_WIRE_BYTES = 480 * KIB  # a slice later it closes: two records fit into one call
 BATCH_MAX_RAW_BYTES = 8 * MIB
 BATCH_MAX_EVENTS = 50_000
+# What the decoder refuses beyond that, so that no record costs more than some tens of MiB (docs/batch-format.md).
+BATCH_MAX_STREAM_BYTES = BATCH_MAX_RAW_BYTES + 2 * MIB  # header, prefixes and offsets come on top of the events
+BATCH_MAX_WINDOW_BYTES = 16 * MIB  # zstd; a power of two that holds the largest stream
+BATCH_MAX_CONTAINERS = 16  # arrays and maps in one message; the largest of ours, a slice with cut events, has four
+BATCH_MAX_STRING_BYTES = 64 * KIB
+OFFSET_DIGITS = 15  # of a byte offset in an event's id: offsets are below 10^15
+TIME_MAX_MS = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z, the last that a datetime holds
+S3_MAX_KEY_BYTES = 1024  # S3 user guide, "Naming Amazon S3 objects": UTF-8 bytes
 
 # An event's bytes kept at most; 64 KiB below the record limit, so that an incompressible one fits with its header.
 EVENT_MAX_BYTES = KINESIS_MAX_RECORD_BYTES - 64 * KIB

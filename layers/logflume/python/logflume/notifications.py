@@ -22,8 +22,8 @@ from typing import Any, Self
 from urllib.parse import unquote_plus
 
 from logflume.errors import NotificationError
+from logflume.limits import S3_MAX_KEY_BYTES
 
-S3_MAX_KEY_BYTES = 1024  # S3 user guide, "Naming Amazon S3 objects": UTF-8 bytes
 SQS_MAX_BODY_BYTES = 1 << 20  # AWS quota: the largest message SQS or SNS can bring
 
 _BUCKET = re.compile(r"[A-Za-z0-9._-]{3,255}")  # today's rules and the wider ones of before 2018

@@ -11,7 +11,7 @@ from logflume.ledger import Position
 from logflume.lineage import Lineage
 
 # Decoder states kept in memory at a time (87 KB each); above it every second one goes, and with it some precision.
-MAX_EDGES = 32
+MAX_EDGES = 8
 
 
 class _Sent(NamedTuple):
