@@ -11,18 +11,14 @@ from hypothesis import strategies as st
 
 from logflume.batch import Header, IndexRule, Slice
 from logflume.documents import Documents, event_id, index_name
+from tests.fakes import headers
 
 MODIFIED = "2026-11-21T07:25:00.000Z"
-HEADER = Header(
+HEADER = headers.header(
     object_id="0" * 32,
     lineage="f" * 32,
-    bucket="drop",
     key="drop/100% of a+b ü.log",
-    source="text",
-    parser="text",
-    index=IndexRule("logs-text", "day"),
     modified_ms=int(datetime.fromisoformat(MODIFIED).timestamp() * 1000),
-    created_ms=0,
 )
 JSON = msgspec.structs.replace(HEADER, parser="json", index=IndexRule("logs-json", "day"))
 
@@ -205,6 +201,24 @@ def test_fast_and_slow_path_say_the_same(value: dict[str, Any], ascii_only: bool
     slow = json.loads(Documents(JSON)._decoded(0, line, None).split(b"\n")[1])
     ((_, fast),) = build(JSON, line)
     assert fast == slow
+
+
+@pytest.mark.parametrize(
+    "event", [b"text", b'{"a":1}', b'{"@timestamp":"2026-11-20T00:00:00Z"}', b'{"log":1}', b"\xff"]
+)
+@pytest.mark.parametrize("parser", ["text", "json"])
+def test_a_rule_without_ids_changes_nothing_but_the_id(parser: str, event: bytes) -> None:
+    with_ids = msgspec.structs.replace(JSON, parser=parser)
+    without = msgspec.structs.replace(with_ids, index=IndexRule("logs-json", "day", ids=False))
+    ((action, found),), ((bare, same),) = build(with_ids, event), build(without, event)
+    assert action["create"].pop("_id") == event_id("f" * 32, 0)
+    assert (bare, same) == (action, found)
+
+
+@pytest.mark.parametrize("event", [b"text", b'{"@timestamp":"2026-11-20T00:00:00Z"}'])
+def test_a_data_streams_name_has_no_date(event: bytes) -> None:
+    stream = msgspec.structs.replace(JSON, index=IndexRule("My Stream", "none"))
+    assert index(stream, event) == "my-stream"
 
 
 def test_ids_are_fixed_width_and_ordered() -> None:

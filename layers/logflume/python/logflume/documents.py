@@ -16,9 +16,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 from msgspec.json import encode
 
 from logflume.batch import Header, Slice
+from logflume.limits import OFFSET_DIGITS
 from logflume.parsing import json_lines, text, timestamps
 
 TRUNCATED = "_truncated"
@@ -31,23 +33,26 @@ PAST_MS = 90 * 86_400_000
 FUTURE_MS = 86_400_000
 
 _MAX_INDEX_BYTES = 255  # OpenSearch: index names; lowercase, and none of \ / * ? " < > | , # : or space
+_PARTS = 7  # of an operation: action, offset, our members, offset, separator, the event, end
 _NOT_IN_INDEX = re.compile(r"[^a-z0-9._-]+")
-_OFFSET_DIGITS = 15
 
 
 def index_name(prefix: str, date: str) -> str:
-    """A valid index name from a configured prefix, whatever it holds."""
+    """A valid index name from a configured prefix, whatever it holds; without a date a data stream's."""
     clean = _NOT_IN_INDEX.sub("-", prefix.lower()).lstrip("-_.+") or "logs"
-    return f"{clean[: _MAX_INDEX_BYTES - len(date) - 1]}-{date}"
+    return f"{clean[: _MAX_INDEX_BYTES - len(date) - 1]}-{date}" if date else clean[:_MAX_INDEX_BYTES]
 
 
 def event_id(lineage: str, offset: int) -> str:
     """The document id of the event at this byte offset."""
-    return f"{lineage}{offset:0{_OFFSET_DIGITS}d}"
+    return f"{lineage}{offset:0{OFFSET_DIGITS}d}"
 
 
 class Documents:
-    """Builds the documents of one batch's events; one instance per header, which all of them share."""
+    """Builds the documents of one batch's events; one instance per header, which all of them share.
+
+    A slice's operations are one join over columns: per event, seven parts, most of them the same for all.
+    """
 
     def __init__(self, header: Header) -> None:
         self._header = header
@@ -55,13 +60,10 @@ class Documents:
         self._actions: dict[str, bytes] = {}
         self._default_time = timestamps.to_iso(header.modified_ms)
         self._default_date = timestamps.partition(header.modified_ms, header.index.partition)
-        metadata = _template(encode({"file": {"path": self._path}, "object_id": header.object_id}))[:-1]
-        with_time = b'{"@timestamp":' + encode(self._default_time) + b","
-        rest = b'"log":' + metadata + b',"offset":%d}'
-        action = _template(self._action(self._default_date)) + b'%015d"}}\n'
-        self._text = action + with_time + rest + b',"message":%b}\n'
-        self._spliced_default = action + with_time + rest + b",%b\n"
-        self._spliced = b'%b%015d"}}\n{' + rest + b",%b\n"
+        metadata = encode({"file": {"path": self._path}, "object_id": header.object_id})[:-1]
+        with_time = b'"@timestamp":' + encode(self._default_time) + b","
+        self._own_time = b'"}}\n{"log":' + metadata + b',"offset":'
+        self._given_time = b'"}}\n{' + with_time + b'"log":' + metadata + b',"offset":'
 
     def build(self, piece: Slice) -> bytes:
         """The operations of a slice, one after the other."""
@@ -70,46 +72,43 @@ class Documents:
         return self._plain(piece)
 
     def _plain(self, piece: Slice) -> bytes:
-        template = self._text
         quoted = text.quote(piece.events)
-        if not piece.cut and None not in quoted:
-            return b"".join([template % (o, o, message) for o, message in zip(piece.offsets, quoted, strict=True)])
-        operations = [
-            template % (offset, offset, message)
-            if message is not None and i not in piece.cut
-            else self._as_message(offset, piece.events[i], piece.cut.get(i))
-            for i, (offset, message) in enumerate(zip(piece.offsets, quoted, strict=True))
-        ]
-        return b"".join(operations)
+        parts = self._columns(piece.offsets, b'},"message":', quoted, b"}\n")
+        for i in {*piece.cut} if all(quoted) else {*piece.cut, *(i for i, body in enumerate(quoted) if not body)}:
+            _replace(parts, i, self._as_message(piece.offsets[i], piece.events[i], piece.cut.get(i)))
+        return b"".join(parts)
 
     def _json(self, piece: Slice) -> bytes:
-        operations = []
-        for i, (offset, line) in enumerate(zip(piece.offsets, piece.events, strict=True)):
-            document = None if i in piece.cut else self._splice(offset, line)
-            operations.append(document or self._decoded(offset, line, piece.cut.get(i)))
-        return b"".join(operations)
+        """The lines' own bytes behind our members, where that is allowed."""
+        times = json_lines.probe(piece.events)
+        parts = self._columns(piece.offsets, b"},", [line[1:] for line in piece.events], b"\n")
+        special = {*piece.cut}
+        if times is not None:
+            for i, own_time in enumerate(times):
+                if own_time is None or not (own_time is UNSET or self._redate(parts, i, own_time)):
+                    special.add(i)
+        for i in special:
+            _replace(parts, i, self._decoded(piece.offsets[i], piece.events[i], piece.cut.get(i)))
+        return b"".join(parts)
 
-    def _splice(self, offset: int, line: bytes) -> bytes | None:
-        """The line's own bytes behind ours, where that is allowed."""
-        if not line.isascii():
-            try:
-                line.decode()
-            except UnicodeDecodeError:
-                return None
-        own_time = json_lines.probe(line)
-        if own_time is None:
-            return None
-        if isinstance(own_time, msgspec.UnsetType):
-            return self._spliced_default % (offset, offset, line[1:])
-        when = timestamps.from_json(bytes(own_time))
+    def _columns(self, offsets: list[int], before: bytes, bodies: list[bytes], behind: bytes) -> list[bytes]:
+        """Every event's operation in `_PARTS` parts, as if all were of the default time."""
+        digits = encode(offsets)[1:-1].split(b",")
+        parts = [self._action(self._default_date), b"", self._given_time, b"", before, b"", behind] * len(offsets)
+        if self._header.index.ids:
+            parts[1::_PARTS] = [number.zfill(OFFSET_DIGITS) for number in digits]
+        parts[3::_PARTS] = digits
+        parts[5::_PARTS] = bodies
+        return parts
+
+    def _redate(self, parts: list[bytes], i: int, own_time: msgspec.Raw) -> bool:
+        """Give the event the index of its own time, if that is one to go by."""
+        when = timestamps.from_json(own_time)
         if when is None or not self._in_range(when):
-            return None
-        return self._spliced % (
-            self._action(timestamps.partition(when, self._header.index.partition)),
-            offset,
-            offset,
-            line[1:],
-        )
+            return False
+        parts[_PARTS * i] = self._action(timestamps.partition(when, self._header.index.partition))
+        parts[_PARTS * i + 2] = self._own_time
+        return True
 
     def _decoded(self, offset: int, line: bytes, length: int | None) -> bytes:
         """The line decoded, repaired and encoded again, or as a message where it is no JSON object."""
@@ -145,16 +144,19 @@ class Documents:
         return self._operation(self._default_date, offset, document)
 
     def _operation(self, date: str, offset: int, document: Mapping[str, Any]) -> bytes:
-        return self._action(date) + b'%015d"}}\n' % offset + encode(document) + b"\n"
+        digits = b"%0*d" % (OFFSET_DIGITS, offset) if self._header.index.ids else b""
+        return self._action(date) + digits + b'"}}\n' + encode(document) + b"\n"
 
     def _metadata(self, offset: int) -> dict[str, Any]:
         return {"file": {"path": self._path}, "object_id": self._header.object_id, "offset": offset}
 
     def _action(self, date: str) -> bytes:
-        """The action line up to the offset's digits; there are few dates, so each is made once."""
+        """The action line up to the offset's digits (where ids are ours); there are few dates, so each is made once."""
         action = self._actions.get(date)
         if action is None:
-            create = {"_index": index_name(self._header.index.prefix, date), "_id": self._header.lineage}
+            create = {"_index": index_name(self._header.index.prefix, date)}
+            if self._header.index.ids:
+                create["_id"] = self._header.lineage
             action = self._actions[date] = encode({"create": create})[:-3]
         return action
 
@@ -178,6 +180,6 @@ def _merge(found: dict[str, Any], metadata: dict[str, Any], tags: list[str]) -> 
     return {"log": metadata, **found}
 
 
-def _template(literal: bytes) -> bytes:
-    """Bytes that stand for themselves in a %-template: object keys may hold a percent sign."""
-    return literal.replace(b"%", b"%%")
+def _replace(parts: list[bytes], i: int, operation: bytes) -> None:
+    """This operation in place of the columns' own."""
+    parts[_PARTS * i : _PARTS * (i + 1)] = [operation, *[b""] * (_PARTS - 1)]

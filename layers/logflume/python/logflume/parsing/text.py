@@ -5,19 +5,19 @@ from msgspec.json import encode
 INVALID_UTF8 = "_invalid_utf8"
 
 
-def quote(events: list[bytes]) -> list[bytes | None]:
-    """Each event as a JSON string, quotes included; None where its bytes are no UTF-8."""
+def quote(events: list[bytes]) -> list[bytes]:
+    """Each event as a JSON string, quotes included; empty where its bytes are no UTF-8."""
     try:
         return [encode(event.decode()) for event in events]
     except UnicodeDecodeError:
         return [_quote_one(event) for event in events]
 
 
-def _quote_one(event: bytes) -> bytes | None:
+def _quote_one(event: bytes) -> bytes:
     try:
         return encode(event.decode())
     except UnicodeDecodeError:
-        return None
+        return b""
 
 
 def readable(event: bytes) -> tuple[str, list[str]]:

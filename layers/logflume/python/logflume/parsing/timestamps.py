@@ -4,9 +4,12 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from logflume.limits import TIME_MAX_MS
+
 # Years that a millisecond count must fall in to be taken for one (OpenSearch reads bare numbers as epoch_millis).
 _MIN_MS = 0
-_MAX_MS = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z
+
+_PARTITIONS = {"day": "%Y.%m.%d", "month": "%Y.%m", "none": ""}
 
 
 def from_json(value: bytes) -> int | None:
@@ -22,7 +25,7 @@ def from_value(value: object) -> int | None:
     """The same of a decoded value."""
     if isinstance(value, str):
         return _from_iso(value)
-    if isinstance(value, int) and not isinstance(value, bool) and _MIN_MS <= value <= _MAX_MS:
+    if isinstance(value, int) and not isinstance(value, bool) and _MIN_MS <= value <= TIME_MAX_MS:
         return value
     return None
 
@@ -37,7 +40,7 @@ def _from_iso(text: str) -> int | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     milliseconds = int(moment.timestamp() * 1000)
-    return milliseconds if _MIN_MS <= milliseconds <= _MAX_MS else None
+    return milliseconds if _MIN_MS <= milliseconds <= TIME_MAX_MS else None
 
 
 def to_iso(milliseconds: int) -> str:
@@ -47,5 +50,5 @@ def to_iso(milliseconds: int) -> str:
 
 
 def partition(milliseconds: int, by: str) -> str:
-    """The index's date: `2026.11.21` by day, `2026.11` by month."""
-    return f"{datetime.fromtimestamp(milliseconds // 1000, UTC):{'%Y.%m.%d' if by == 'day' else '%Y.%m'}}"
+    """The index's date: `2026.11.21` by day, `2026.11` by month, empty for none."""
+    return datetime.fromtimestamp(milliseconds // 1000, UTC).strftime(_PARTITIONS[by])
