@@ -2,6 +2,7 @@
 
 import platform
 import re
+import ssl
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -13,6 +14,7 @@ import msgspec
 from msgspec import Meta, inspect
 
 from logflume.errors import ConfigurationError
+from logflume.serverless import COLLECTION_TYPE_WITH_IDS, COLLECTION_TYPE_WITHOUT_IDS, SERVICE
 
 CONFIG_DIR = Path(__file__).parent
 BASE = "default"
@@ -66,9 +68,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str,
         _text(r"^(arn:aws[a-z-]*:(es|aoss):[^*?]+[^*?/])?$", "the ARN of an OpenSearch domain or collection"),
     ]
+    opensearch_collection_type: Annotated[
+        str, _text(r"^(search|timeseries|vectorsearch)?$", "search, timeseries, vectorsearch")
+    ]
+    opensearch_ca_file: Annotated[
+        str, _text(r"^([A-Za-z0-9][A-Za-z0-9_.-]*\.pem)?$", 'the name of a ".pem" file in infra/config')
+    ]
     index_prefix: Annotated[
         str, _text(r"^[a-z][a-z0-9_-]{0,62}$", 'lower case letters, digits, "_" and "-", a letter first')
     ]
+    manage_templates: bool
+    index_shards: Annotated[int, Meta(ge=1, le=1_024)]
+    index_replicas: Annotated[int, Meta(ge=-1, le=10)]
+    index_refresh_s: Annotated[int, Meta(ge=1, le=3_600)]
+    index_retention_days: Annotated[int, Meta(ge=0, le=3_650)]
     stream_shards: Annotated[int, Meta(ge=0, le=10_000)]
     stream_retention_hours: Annotated[int, Meta(ge=24, le=8_760)]
     reader_memory_mb: Memory
@@ -77,7 +90,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_object_bytes: Annotated[int, Meta(ge=1)]
     max_compression_ratio: Annotated[int, Meta(ge=2, le=100_000)]
     indexer_memory_mb: Memory
-    indexer_timeout_s: Timeout
+    indexer_timeout_s: Annotated[int, Meta(ge=60, le=900)]  # 40 s are kept for the last answers
     indexer_batch: Annotated[int, Meta(ge=1, le=10_000)]
     indexer_window_s: Annotated[int, Meta(ge=0, le=300)]
     indexer_parallelization: Annotated[int, Meta(ge=1, le=10)]
@@ -111,7 +124,7 @@ def load(context: Mapping[str, object], folder: Path = CONFIG_DIR) -> Settings:
     problems += [f"infra/config/{BASE}.toml: {key} is missing" for key in _FIELDS if key not in values]
     if not problems:
         settings = Settings(**values)
-        problems = _contradictions(settings, profile)
+        problems = _contradictions(settings, profile) + _unfit_authority(settings, folder)
         if not problems:
             return settings
     raise ConfigurationError("\n".join(problems))
@@ -152,6 +165,8 @@ def _allowed(kind: inspect.Type) -> str:
     match kind:
         case inspect.LiteralType(values=values):
             return ", ".join(str(value) for value in values)
+        case inspect.BoolType():
+            return "true, false"
         case inspect.IntType(ge=low, le=high):
             return f"a whole number from {low} to {high}"
         case inspect.Metadata(extra_json_schema={"description": str(description)}):
@@ -181,6 +196,39 @@ def _contradictions(settings: Settings, profile: str) -> list[str]:
     arn = settings.opensearch_resource_arn
     if arn and arn.split(":")[2] != auth:
         problems.append(f"opensearch_resource_arn = {arn!r} does not fit opensearch_auth = {auth!r}")
+    kind = settings.opensearch_collection_type
+    if auth == SERVICE and kind not in (COLLECTION_TYPE_WITH_IDS, COLLECTION_TYPE_WITHOUT_IDS):
+        problems.append(
+            f"opensearch_auth = {auth!r} with opensearch_collection_type = {kind!r}: {COLLECTION_TYPE_WITH_IDS!r} "
+            f"takes the ids by which every event arrives once, {COLLECTION_TYPE_WITHOUT_IDS!r} takes events without"
+        )
+    if auth == SERVICE and settings.index_retention_days:
+        problems.append(
+            f"index_retention_days = {settings.index_retention_days}: OpenSearch Serverless has no Index State "
+            "Management; give the collection a data lifecycle policy"
+        )
+    if kind and auth != SERVICE:
+        problems.append(f"opensearch_collection_type = {kind!r} is for opensearch_auth = {SERVICE!r} only")
+    return problems
+
+
+def _unfit_authority(settings: Settings, folder: Path) -> list[str]:
+    """What is wrong with the file of the authority that the OpenSearch certificate is verified against."""
+    if not settings.opensearch_ca_file:
+        return []
+    place = f"opensearch_ca_file = {settings.opensearch_ca_file!r}"
+    problems = []
+    if not settings.opensearch_endpoint.startswith("https:"):
+        problems.append(f"{place}: there is nothing to verify without https")
+    try:
+        text = (folder / settings.opensearch_ca_file).read_text(encoding="utf-8")
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
+    except FileNotFoundError:
+        return [*problems, f"{place}: there is no such file in infra/config"]
+    except (OSError, ValueError) as error:
+        return [*problems, f"{place}: no certificates in PEM: {error}"]
+    if "PRIVATE KEY" in text:
+        problems.append(f"{place}: it holds a private key, which must not be shipped with the functions")
     return problems
 
 

@@ -2,13 +2,15 @@
 
 import glob
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from logflume.batch import IndexRule
 from logflume.errors import ConfigurationError
+from logflume.sources.fields import declared
 
 # In the layer the file lies beside the package; elsewhere its path is given.
 DEPLOYED_PATH = Path(__file__).parents[2] / "pipeline.toml"
@@ -20,14 +22,24 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     name: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=64)]
     match: list[str]
     parser: Literal["json", "text"] = "text"
-    index: str = ""
-    partition: Literal["day", "month"] = "day"
+    index: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    partition: Literal["day", "month"] | None = None
+    data_stream: bool = False
+    document_ids: bool = True
+    dynamic: bool = True
+    fields: dict[str, Any] = {}
     identity: Literal["object", "content"] = "object"
     oversize: Literal["truncate", "reference"] = "truncate"
 
+    def __post_init__(self) -> None:
+        if self.data_stream and self.partition:
+            raise ValueError("a data stream has no partition: it rolls over by itself")
+        declared(self.fields)
+
     def index_rule(self, prefix: str) -> IndexRule:
         """How this source's indices are named in a deployment with this prefix."""
-        return IndexRule(self.index or f"{prefix}-{self.name}", self.partition)
+        partition = "none" if self.data_stream else self.partition or "day"
+        return IndexRule(self.index or f"{prefix}-{self.name}", partition, self.document_ids)
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -40,6 +52,10 @@ class Sources:
     def __init__(self, sources: list[Source]) -> None:
         self._sources = [(source, _compile(source.match)) for source in sources]
         self._by_name = {source.name: source for source in sources}
+
+    def __iter__(self) -> Iterator[Source]:
+        """Every source, in order."""
+        return iter(self._by_name.values())
 
     def for_key(self, key: str) -> Source | None:
         """The source that takes this key, if any does."""
