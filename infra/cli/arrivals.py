@@ -17,6 +17,7 @@ from infra.cli.errors import CommandError, OpenSearchUnreachable
 from infra.cli.terminal import printable
 from logflume.deadletters import EVENTS_PREFIX
 from logflume.documents import index_name
+from logflume.serverless import SERVICE
 
 # Indices come into being with the first document, and old ones may be closed.
 LENIENT = {"allow_no_indices": "true", "ignore_unavailable": "true"}
@@ -39,8 +40,10 @@ class Arrivals:
         self._read: set[str] = set()
         self._rejected: dict[str, set[str]] = {}
 
-    def indexed(self, object_ids: Sequence[str], index_prefixes: Iterable[str]) -> dict[str, int]:
-        """Documents of each object, in the indices with these prefixes and in the deployment's own.
+    def indexed(
+        self, object_ids: Sequence[str], index_prefixes: Iterable[str], streams: Iterable[str] = ()
+    ) -> dict[str, int]:
+        """Documents of each object, in the indices with these prefixes, these data streams and the deployment's own.
 
         Raises:
             OpenSearchUnreachable: nobody answers, or not for all of the indices.
@@ -48,9 +51,10 @@ class Arrivals:
         """
         if not object_ids:
             return {}
-        indices = pattern(self._deployment["IndexPrefix"], *index_prefixes)
-        # Where there is no refresh (OpenSearch Serverless) documents become visible by themselves, later.
-        self._deployment.opensearch("POST", f"/{indices}/_refresh", **LENIENT)
+        indices = pattern(self._deployment["IndexPrefix"], *index_prefixes, streams=streams)
+        # Serverless has no refresh: there documents become visible by themselves, later.
+        if self._deployment["OpenSearchAuth"] != SERVICE:
+            self._deployment.opensearch("POST", f"/{indices}/_refresh", **LENIENT)
         # A match finds the id whether its field is mapped as keyword or as text.
         filters = {object_id: {"match": {"log.object_id": object_id}} for object_id in object_ids}
         body = {
@@ -85,9 +89,10 @@ class Arrivals:
         return {object_id: len(self._rejected.get(object_id, ())) for object_id in object_ids}
 
 
-def pattern(*index_prefixes: str) -> str:
-    """The indices with these prefixes, whatever their dates, as they stand in a request's path."""
-    return ",".join(sorted({index_name(prefix, "*") for prefix in index_prefixes}))
+def pattern(*index_prefixes: str, streams: Iterable[str] = ()) -> str:
+    """The indices with these prefixes, whatever their dates, and these data streams, as a request's path names them."""
+    names = {index_name(prefix, "*") for prefix in index_prefixes} | {index_name(stream, "") for stream in streams}
+    return ",".join(sorted(names))
 
 
 def refusal(answer: Any) -> str:

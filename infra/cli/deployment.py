@@ -4,11 +4,11 @@
 here touches the process's environment.
 """
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import typer
@@ -19,6 +19,7 @@ from infra.cli.terminal import printable
 if TYPE_CHECKING:
     import boto3
     from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_kinesis import KinesisClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
 
@@ -105,6 +106,11 @@ class Deployment:
         return self.session.client("sqs", endpoint_url=self.endpoint_url)
 
     @cached_property
+    def kinesis(self) -> "KinesisClient":
+        """A client for the stream of batches."""
+        return self.session.client("kinesis", endpoint_url=self.endpoint_url)
+
+    @cached_property
     def cloudwatch(self) -> "CloudWatchClient":
         """A client for the metrics."""
         from botocore.config import Config
@@ -147,15 +153,22 @@ class Deployment:
 
     @cached_property
     def _search_client(self) -> "SearchClient":
+        from infra.config.settings import CONFIG_DIR
+        from logflume.credentials import secret_login
         from logflume.search import Endpoint, SearchClient
 
-        region = self.session.region_name or ""
-        return SearchClient(Endpoint(self["OpenSearchEndpoint"], self["OpenSearchAuth"], region, self._login))
-
-    def _login(self) -> tuple[str, str]:
-        secrets = self.session.client("secretsmanager", endpoint_url=self.endpoint_url)
-        secret = json.loads(secrets.get_secret_value(SecretId=self["OpenSearchSecretArn"])["SecretString"])
-        return secret["username"], secret["password"]
+        arn, ca_file = self.outputs.get("OpenSearchSecretArn"), self.outputs.get("OpenSearchCaFile")
+        return SearchClient(
+            Endpoint(
+                self["OpenSearchEndpoint"],
+                self["OpenSearchAuth"],
+                self.session.region_name or "",
+                secret_login(self.session.client("secretsmanager", endpoint_url=self.endpoint_url), arn)
+                if arn
+                else None,
+                CONFIG_DIR / Path(ca_file).name if ca_file else None,
+            )
+        )
 
 
 def _outputs(session: "boto3.Session", endpoint_url: str | None, target: Target, name: str) -> dict[str, str]:

@@ -154,8 +154,10 @@ class Follower:
                 item.item = self._deployment.ledger.get(item.id) or {}
         read = [item for item in objects if item.item]
         try:
-            prefixes = {str(item.item["pin_index"]) for item in read if "pin_index" in item.item}
-            indexed = self._arrivals.indexed([item.id for item in read], prefixes)
+            pinned = [item.item for item in read if "pin_index" in item.item]
+            prefixes = {str(item["pin_index"]) for item in pinned}
+            streams = {str(item["pin_index"]) for item in pinned if item.get("pin_partition") == "none"}
+            indexed = self._arrivals.indexed([item.id for item in read], prefixes, streams)
             self._trouble = ""
         except OpenSearchUnreachable as error:
             # Batches wait in the stream until it is back, so it is no reason to stop watching.

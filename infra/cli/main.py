@@ -8,8 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from infra.cli import local
+from infra.cli import deadletters, local
 from infra.cli.drop import drop
+from infra.cli.errors import CommandError
+from infra.cli.redrive import redrive
 from infra.cli.run import run
 from infra.cli.search import search
 from infra.cli.status import status
@@ -33,7 +35,7 @@ class App(typer.Typer):
             err.print("[red]error:[/red]", plain(first, "red"), soft_wrap=True)
             for line in more:  # the end of a log, where a tool of the local cloud failed
                 err.print(plain(line), soft_wrap=True)
-            sys.exit(1)
+            sys.exit(error.exit_status if isinstance(error, CommandError) else 1)
 
 
 def _explain(error: Exception) -> str:
@@ -107,4 +109,12 @@ _add(
     "logflume search 'log.file.path:*access*' -n 100 --json",
     "logflume search '_exists_:tags'             events with a remark on them",
 )
+_add(
+    redrive,
+    "logflume redrive --dry-run                  what would be sent",
+    "logflume redrive                            everything, after asking",
+    "logflume redrive --since 2d --source web    a part of it",
+    "logflume redrive --yes --json               for scripts",
+)
+app.add_typer(deadletters.app, name="deadletters")
 app.add_typer(local.app, name="local")

@@ -28,8 +28,9 @@ RECORDS_PREFIX = "records/"
 class Letter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One event that is not in OpenSearch; its bytes are `event`, or `event_base64` where they are no UTF-8.
 
-    An event that was too large is there by reference: `length` bytes from `offset` of the decompressed object, of which
-    only the first stand here.
+    Where `length` is larger than what stands here, these are the first bytes of an event that was too large: as it was
+    indexed, or (with the header's `oversize = "reference"`) of one that is here by reference, `length` bytes from
+    `offset` of the decompressed object.
     """
 
     id: str
