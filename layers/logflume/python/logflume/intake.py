@@ -69,6 +69,9 @@ class Intake:
         """Bring every message to an end, or back to the queue."""
         unsettled: list[tuple[Task, Reading]] = []
         for task in self._tasks(messages):
+            if any(message.receive_count > 1 for message in task.messages):
+                # It may be what killed an earlier reader: nothing of its neighbours shall be open if it does so again.
+                self._settle(unsettled)
             if self._left() < 2 * self._wrap_up_s:
                 self._endings.postpone(task, 0)
             elif reading := self._guarded(task, partial(self._read, task)):
@@ -77,10 +80,15 @@ class Intake:
                 for settled in [pair for pair in unsettled if pair[1].complete]:
                     unsettled.remove(settled)
                     self._guarded(settled[0], partial(self._endings.settle, *settled))
-        self._stream.drain()
-        for settled in unsettled:
-            self._guarded(settled[0], partial(self._endings.settle, *settled))
+        self._settle(unsettled)
         return self._endings.report
+
+    def _settle(self, unsettled: list[tuple[Task, Reading]]) -> None:
+        """Wait for the stream, and bring all of these to their end."""
+        self._stream.drain()
+        while unsettled:
+            task, reading = unsettled.pop(0)
+            self._guarded(task, partial(self._endings.settle, task, reading))
 
     def _tasks(self, messages: Iterable[Message | UnknownMessage]) -> list[Task]:
         """The objects to read, smallest first; one named by several messages stands once."""
@@ -139,6 +147,7 @@ class Intake:
             "parser": source.parser,
             "index": rule.prefix,
             "partition": rule.partition,
+            "ids": "event" if rule.ids else "none",
             "identity": source.identity,
             "oversize": source.oversize,
         }
@@ -163,7 +172,7 @@ class Intake:
             key=ref.key,
             source=pinned["source"],
             parser=pinned["parser"],
-            index=IndexRule(pinned["index"], pinned["partition"]),
+            index=IndexRule(pinned["index"], pinned["partition"], pinned["ids"] == "event"),
             modified_ms=modified_ms,
             created_ms=ref.created_ms or modified_ms,
             oversize=pinned["oversize"],

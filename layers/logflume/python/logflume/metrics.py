@@ -36,6 +36,7 @@ INDEXER: Mapping[str, tuple[str, MetricUnit]] = {
     "rejected": ("EventsRejected", _COUNT),
     "oversize": ("EventsOversize", _COUNT),
     "records_damaged": ("RecordsDamaged", _COUNT),
+    "records_poisonous": ("RecordsPoisonous", _COUNT),
     "retries": ("IndexRetries", _COUNT),
     "requests": ("BulkRequests", _COUNT),
     "body_bytes": ("BulkBytes", _BYTES),
@@ -47,6 +48,7 @@ INDEXER: Mapping[str, tuple[str, MetricUnit]] = {
 _ALWAYS = frozenset({"events_read", "indexed", "connections_opened"})
 
 LAG = "IndexLag"  # milliseconds from the object's creation to its events being indexed
+LATENCY = "BulkLatency"  # milliseconds that a `_bulk` request took, each of them
 
 
 class Publisher(Protocol):

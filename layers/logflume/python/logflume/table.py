@@ -60,6 +60,18 @@ class Table:
                 raise ConditionFailed(f"{key}: not {condition}") from error
             raise
 
+    def count(self, key: str, *, expires: int) -> int:
+        """Add one to the item's count, from 0 where there is none; the new count. `expires` is in Unix seconds."""
+        answer = self._db.update_item(
+            TableName=self._name,
+            Key={"id": {"S": key}},
+            UpdateExpression="SET #expires = :expires ADD #count :one",
+            ExpressionAttributeNames={"#expires": "expires", "#count": "count"},
+            ExpressionAttributeValues={":expires": {"N": str(expires)}, ":one": {"N": "1"}},
+            ReturnValues="UPDATED_NEW",
+        )
+        return int(answer["Attributes"]["count"]["N"])
+
     def delete(self, key: str) -> None:
         """Remove the item, if it is there."""
         self._db.delete_item(TableName=self._name, Key={"id": {"S": key}})
