@@ -26,6 +26,8 @@ LATENCY_S = 0.01  # what a PutRecords call of a megabyte takes within AWS, about
 
 _FUNCTION = {
     "MALLOC_ARENA_MAX": "1",  # glibc: an arena for each thread would keep what the threads pass on to one another
+    "MALLOC_MMAP_THRESHOLD_": "600000",
+    "MALLOC_TRIM_THRESHOLD_": "33554432",
     "LOGFLUME_DEPLOYMENT": "bench",
     "LOGFLUME_INDEX_PREFIX": "logs",
     "LOGFLUME_LEDGER_TABLE": "ledger",

@@ -1,13 +1,13 @@
 """The indexer function: Kinesis records with batches in, documents into OpenSearch out."""
 
 import base64
-import json
-import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import boto3
 from aws_lambda_powertools.metrics import MetricUnit
+from botocore.config import Config
 
 from logflume import metrics as names
 from logflume.bulk import Bulk
@@ -15,32 +15,24 @@ from logflume.deadletters import DeadLetters
 from logflume.environment import variable
 from logflume.indexer import SENDERS, Indexer, StreamRecord
 from logflume.observability import observe
-from logflume.search import Endpoint, SearchClient
+from logflume.poison import Poison
+from logflume.search import TIMEOUT_S, SearchClient, deployed_endpoint
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-# Before the invocation's deadline: time to have the last answers read and the dead letters written.
-WRAP_UP_S = 10.0
+# Before the invocation's deadline: time to have the last answers, however late, and the dead letters written.
+WRAP_UP_S = TIMEOUT_S + 10.0
 
 logger, metrics = observe()
 
 
-def _login() -> tuple[str, str]:
-    """User and password from the secret, asked for whenever a new connection is made."""
-    answer = boto3.client("secretsmanager").get_secret_value(SecretId=variable("OPENSEARCH_SECRET_ARN"))
-    secret = json.loads(answer["SecretString"])
-    return secret["username"], secret["password"]
-
-
-_endpoint = Endpoint(
-    variable("OPENSEARCH_ENDPOINT"),
-    variable("OPENSEARCH_AUTH", "none"),
-    os.environ.get("AWS_REGION", ""),
-    _login,
-)
-_search = SearchClient(_endpoint, connections=SENDERS)
-_indexer = Indexer(Bulk(_search), DeadLetters(boto3.client("s3"), variable("DEADLETTER_BUCKET")))
+_search = SearchClient(deployed_endpoint(), connections=SENDERS)
+_dead_letters = DeadLetters(boto3.client("s3"), variable("DEADLETTER_BUCKET"))
+_indexer = Indexer(Bulk(_search), _dead_letters)
+# A ledger that is out must not cost an attempt its time, and a repeated request would count twice.
+_brief = Config(connect_timeout=2, read_timeout=2, retries={"mode": "standard", "total_max_attempts": 1})
+_poison = Poison(boto3.client("dynamodb", config=_brief), variable("LEDGER_TABLE"), _dead_letters)
 
 
 @logger.inject_lambda_context
@@ -56,11 +48,14 @@ def handler(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
         )
         for kinesis in (record["kinesis"] for record in event["Records"])
     ]
-    deadline = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - WRAP_UP_S
-    report = _indexer.run(records, deadline=deadline)
+    timeout_s = context.get_remaining_time_in_millis() / 1000
+    attempt = partial(_indexer.run, records, deadline=time.monotonic() + timeout_s - WRAP_UP_S)
+    report = _poison.guard(records, event["Records"][0]["eventID"], timeout_s, attempt)
     report.counts["connections_opened"] = _search.opened - opened_before
     for lag in report.lags_ms:
         metrics.add_metric(names.LAG, MetricUnit.Milliseconds, lag)
+    for latency in report.latencies_ms:
+        metrics.add_metric(names.LATENCY, MetricUnit.Milliseconds, latency)
     if report.problem:
         report.counts["outages"] += 1
         logger.error(

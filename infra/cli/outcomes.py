@@ -58,7 +58,8 @@ class Outcomes:
         self._prefixes.add(header.index.prefix)
         if header.index.partition == "none":
             self._streams.add(header.index.prefix)
-        room = MAX_FOLLOWED - len(self.pending)
+        # Ids that OpenSearch made up cannot be asked for.
+        room = MAX_FOLLOWED - len(self.pending) if header.index.ids else 0
         self.pending.update(dict.fromkeys(event_id(header.lineage, offset) for offset in offsets[:room]))
         self.not_followed += len(offsets[room:])
 

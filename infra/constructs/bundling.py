@@ -50,16 +50,22 @@ def dependencies(architecture: str) -> Path:
     return _built(f"dependencies-{architecture}", inputs, lambda python: _install(python, platform))
 
 
-def library() -> Path:
-    """A folder with the package `logflume` and, beside it, the deployment's pipeline.toml, laid out as a layer."""
+def library(ca_file: Path | None = None) -> Path:
+    """A folder with the package `logflume` and, beside it, the deployment's pipeline.toml, laid out as a layer.
+
+    `ca_file`, the authority of OpenSearch's certificate, goes there as well.
+    """
     files = sorted(path for path in LIBRARY.rglob("*") if path.is_file() and path.suffix != ".pyc")
     inputs = [part for path in files for part in (str(path.relative_to(LIBRARY)).encode(), path.read_bytes())]
+    beside = [PIPELINE, *([ca_file] if ca_file else [])]
 
     def fill(python: Path) -> None:
         shutil.copytree(LIBRARY, python, ignore=shutil.ignore_patterns(*BYTECODE))
-        shutil.copy(PIPELINE, python)
+        for file in beside:
+            shutil.copy(file, python)
 
-    return _built("library", [*inputs, PIPELINE.read_bytes(), Path(__file__).read_bytes()], fill)
+    inputs += [part for file in beside for part in (file.name.encode(), file.read_bytes())]
+    return _built("library", [*inputs, Path(__file__).read_bytes()], fill)
 
 
 def _built(name: str, inputs: Iterable[bytes], fill: Callable[[Path], None]) -> Path:

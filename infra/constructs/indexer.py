@@ -10,7 +10,9 @@ from infra.config.settings import Settings
 from infra.constructs.acknowledge import acknowledge, wildcard_in
 from infra.constructs.dead_letters import DeadLetters
 from infra.constructs.layers import Layers
+from infra.constructs.ledger import Ledger
 from infra.constructs.pipeline_function import PipelineFunction
+from infra.constructs.search_access import search_access, search_environment
 from infra.constructs.stream import BatchStream
 
 # Lambda's limit for a record's age; a stream may keep records longer.
@@ -34,6 +36,7 @@ class Indexer(PipelineFunction):
         settings: Settings,
         *,
         layers: Layers,
+        ledger: Ledger,
         batches: BatchStream,
         dead_letters: DeadLetters,
     ) -> None:
@@ -46,14 +49,9 @@ class Indexer(PipelineFunction):
             memory_mb=settings.indexer_memory_mb,
             timeout_s=settings.indexer_timeout_s,
             environment={
-                "LOGFLUME_OPENSEARCH_ENDPOINT": settings.opensearch_endpoint,
-                "LOGFLUME_OPENSEARCH_AUTH": settings.opensearch_auth,
+                **search_environment(settings),
                 "LOGFLUME_DEADLETTER_BUCKET": dead_letters.bucket.bucket_name,
-                **(
-                    {"LOGFLUME_OPENSEARCH_SECRET_ARN": settings.opensearch_secret_arn}
-                    if settings.opensearch_secret_arn
-                    else {}
-                ),
+                "LOGFLUME_LEDGER_TABLE": ledger.table.table_name,
             },
             statements=[
                 iam.PolicyStatement(
@@ -69,7 +67,13 @@ class Indexer(PipelineFunction):
                 iam.PolicyStatement(actions=["s3:PutObject"], resources=[dead_letters.bucket.arn_for_objects("*")]),
                 # The failure destination asks for it (Lambda guide, "on-failure destination").
                 iam.PolicyStatement(actions=["s3:ListBucket"], resources=[dead_letters.bucket.bucket_arn]),
-                *_search_access(settings),
+                # Of the ledger it sees nothing but its own marks (logflume.poison).
+                iam.PolicyStatement(
+                    actions=["dynamodb:UpdateItem", "dynamodb:DeleteItem"],
+                    resources=[ledger.table.table_arn],
+                    conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["poison#*"]}},
+                ),
+                *search_access(settings, {"es:ESHttpPost": ["/_bulk"]}),
             ],
         )
         acknowledge(
@@ -90,17 +94,3 @@ class Indexer(PipelineFunction):
             max_record_age=Duration.hours(age_hours),
             on_failure=S3OnFailureDestination(dead_letters.bucket),
         )
-
-
-def _search_access(settings: Settings) -> list[iam.PolicyStatement]:
-    """What the role needs to reach OpenSearch; nothing where the domain's own policy admits it."""
-    arn = settings.opensearch_resource_arn
-    if settings.opensearch_secret_arn:
-        return [
-            iam.PolicyStatement(actions=["secretsmanager:GetSecretValue"], resources=[settings.opensearch_secret_arn])
-        ]
-    if arn and settings.opensearch_auth == "aoss":
-        return [iam.PolicyStatement(actions=["aoss:APIAccessAll"], resources=[arn])]
-    if arn:
-        return [iam.PolicyStatement(actions=["es:ESHttpPost"], resources=[f"{arn}/_bulk"])]
-    return []

@@ -6,7 +6,7 @@ from aws_cdk import Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.config.settings import Settings
+from infra.config.settings import CONFIG_DIR, Settings
 from infra.constructs import bundling
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
@@ -22,7 +22,8 @@ class Layers(Construct):
         super().__init__(scope, name)
         wanted = Stack.of(self).bundling_required
         dependencies = bundling.dependencies(settings.machine) if wanted else bundling.REQUIREMENTS.parent
-        library = bundling.library() if wanted else bundling.LIBRARY.parent
+        ca_file = CONFIG_DIR / settings.opensearch_ca_file if settings.opensearch_ca_file else None
+        library = bundling.library(ca_file) if wanted else bundling.LIBRARY.parent
         self.all: list[lambda_.ILayerVersion] = [
             self._layer("Dependencies", dependencies, [architecture(settings)]),
             self._layer("Library", library, [lambda_.Architecture.ARM_64, lambda_.Architecture.X86_64]),

@@ -48,6 +48,10 @@ class Reader(PipelineFunction):
             timeout_s=settings.reader_timeout_s,
             recursive_loop=lambda_.RecursiveLoop.ALLOW,
             environment={
+                # glibc, bytes: what is larger goes back to the system at once instead of scattering the heap.
+                # Setting one switches the other's own adapting off, so both are named.
+                "MALLOC_MMAP_THRESHOLD_": "600000",
+                "MALLOC_TRIM_THRESHOLD_": "33554432",
                 "LOGFLUME_INDEX_PREFIX": settings.index_prefix,
                 "LOGFLUME_MAX_OBJECT_BYTES": str(settings.max_object_bytes),
                 "LOGFLUME_MAX_RATIO": str(settings.max_compression_ratio),

@@ -62,7 +62,13 @@ def stack_outputs(file: Path) -> dict[str, str]:
         stacks = json.loads(file.read_text())
     except FileNotFoundError as error:
         raise LocalCloudError(f"nothing is deployed: {file} does not exist; run `logflume local deploy`") from error
-    return {name: value for outputs in stacks.values() for name, value in outputs.items()}
+    found = {name: value for outputs in stacks.values() for name, value in outputs.items()}
+    if not found:
+        # LocalStack calls an update complete whose custom resource failed; only the outputs are missing then.
+        raise LocalCloudError(
+            "the deployment failed: the stack has no outputs; `logflume local logs IndexSetup` says why"
+        )
+    return found
 
 
 def _bootstrapped(cloud: LocalCloud) -> bool:

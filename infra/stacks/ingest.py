@@ -7,6 +7,7 @@ from infra.config.settings import Settings
 from infra.constructs.access_logs import AccessLogs
 from infra.constructs.dead_letters import DeadLetters
 from infra.constructs.drop_folder import DropFolder
+from infra.constructs.index_setup import IndexSetup
 from infra.constructs.indexer import Indexer
 from infra.constructs.layers import Layers
 from infra.constructs.ledger import Ledger
@@ -36,9 +37,13 @@ class IngestStack(Stack):
             "Indexer",
             settings,
             layers=layers,
+            ledger=ledger,
             batches=batches,
             dead_letters=dead_letters,
         )
+        if settings.manage_templates:
+            # No index may come into being before its template.
+            indexer.node.add_dependency(IndexSetup(self, "IndexSetup", settings, layers=layers).resource)
         outputs = {
             "DropBucket": drop.bucket.bucket_name,
             "DropPrefix": settings.drop_prefix,
@@ -57,5 +62,7 @@ class IngestStack(Stack):
         }
         if settings.opensearch_secret_arn:
             outputs["OpenSearchSecretArn"] = settings.opensearch_secret_arn
+        if settings.opensearch_ca_file:
+            outputs["OpenSearchCaFile"] = settings.opensearch_ca_file
         for key, value in outputs.items():
             CfnOutput(self, key, value=value)

@@ -10,11 +10,11 @@ import boto3
 from moto import mock_aws
 
 from infra.cli.deployment import Deployment
-from logflume.batch import Header, IndexRule
 from logflume.deadletters import DeadLetters, Letter
 from logflume.documents import event_id
 from logflume.ledger import Claim, Ledger, Position
 from logflume.notifications import ObjectRef
+from tests.fakes.headers import header
 from tests.fakes.opensearch import FakeOpenSearch, fake_opensearch
 
 REGION = "us-east-1"
@@ -65,21 +65,11 @@ class Functions:
         else:
             self._ledger.finish(claim, "done", progress)
         refused = []
-        header = Header(
-            object_id=ref.id,
-            lineage=ref.id,
-            bucket=ref.bucket,
-            key=ref.key,
-            source="text",
-            parser="text",
-            index=IndexRule("logs-text", "day"),
-            modified_ms=0,
-            created_ms=0,
-        )
+        of = header(object_id=ref.id, bucket=ref.bucket, key=ref.key)
         for offset, event in enumerate(events):
             name = event_id(ref.id, offset)
             if trouble == "refused" and not offset:
-                refused.append(Letter(id=name, index="i", error="mapper", reason="no", offset=0, header=header))
+                refused.append(Letter(id=name, index="i", error="mapper", reason="no", offset=0, header=of))
             else:
                 self.opensearch.documents[name] = {
                     "@timestamp": "2026-11-21T08:00:00.000Z",

@@ -24,6 +24,7 @@ VARIANTS: dict[str, dict[str, str]] = {
     "serverless": {
         "opensearch_endpoint": ENDPOINT,
         "opensearch_auth": "aoss",
+        "opensearch_collection_type": "search",
         "opensearch_resource_arn": "arn:aws:aoss:eu-west-1:123456789012:collection/abc123",
     },
     "basic": {"opensearch_endpoint": ENDPOINT, "opensearch_auth": "basic", "opensearch_secret_arn": SECRET},

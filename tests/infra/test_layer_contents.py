@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.certificates import make_authority
 from infra.constructs import bundling
 from logflume.errors import ConfigurationError
 from tests.infra.synthesis import FLAGS
@@ -96,6 +97,18 @@ def test_the_library_layer_holds_the_package_and_the_pipeline_beside_it() -> Non
     assert (python / "pipeline.toml").read_bytes() == bundling.PIPELINE.read_bytes()
     assert (python / "logflume" / "errors.py").read_bytes() == (bundling.LIBRARY / "logflume/errors.py").read_bytes()
     assert not list(python.rglob("__pycache__"))
+
+
+def test_the_authority_of_a_private_certificate_lies_beside_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundling, "BUILT", tmp_path / "built")
+    ca_file = make_authority(tmp_path).ca_file
+    layer = bundling.library(ca_file)
+    assert (layer / "python" / ca_file.name).read_bytes() == ca_file.read_bytes()
+    assert layer != bundling.library()
+    renewed = make_authority(tmp_path).ca_file
+    assert bundling.library(renewed) != layer
 
 
 @pytest.mark.parametrize("change", ["code", "pipeline"])

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.certificates import Authority, make_authority
 from infra.config.settings import CONFIG_DIR, NOT_PROFILES, load
+from infra.constructs.search_access import search_environment
 from logflume.errors import ConfigurationError
 
 ENDPOINT = "https://search.example.com:9200"
@@ -74,6 +76,10 @@ def test_a_missing_endpoint_says_how_to_give_one() -> None:
         ("opensearch_endpoint", "search.example.com", "https://host[:port]"),
         ("opensearch_resource_arn", "arn:aws:es:eu-west-1:1:domain/*", "the ARN of an OpenSearch domain"),
         ("opensearch_secret_arn", "hunter2", "the ARN of a Secrets Manager secret"),
+        ("manage_templates", "maybe", "true, false"),
+        ("opensearch_collection_type", "logs", "search, timeseries, vectorsearch"),
+        ("opensearch_ca_file", "../ca.pem", 'the name of a ".pem" file'),
+        ("opensearch_ca_file", "/etc/ssl/ca.pem", 'the name of a ".pem" file'),
     ],
 )
 def test_a_wrong_value_is_named_with_its_place_and_what_is_allowed(key: str, value: str, allowed: str) -> None:
@@ -138,6 +144,59 @@ def test_a_resource_of_another_service_is_refused(auth: str, service: str) -> No
     arn = f"arn:aws:{service}:eu-west-1:123456789012:domain/logs"
     context = {"opensearch_endpoint": ENDPOINT, "opensearch_auth": auth, "opensearch_resource_arn": arn}
     assert f"does not fit opensearch_auth = {auth!r}" in problem(dict(context))
+
+
+@pytest.mark.parametrize("kind", ["", "vectorsearch"])
+def test_a_collection_that_is_not_for_logs_is_refused(kind: str) -> None:
+    context = {"opensearch_endpoint": ENDPOINT, "opensearch_auth": "aoss", "opensearch_collection_type": kind}
+    message = problem(dict(context))
+    assert f"opensearch_collection_type = {kind!r}: 'search' takes the ids by which" in message
+    assert load(context | {"opensearch_collection_type": "search"}).opensearch_auth == "aoss"
+
+
+def test_a_domain_is_no_collection() -> None:
+    message = problem({"opensearch_endpoint": ENDPOINT, "opensearch_collection_type": "search"})
+    assert message == "opensearch_collection_type = 'search' is for opensearch_auth = 'aoss' only"
+
+
+@pytest.fixture
+def authority(folder: Path) -> Authority:
+    return make_authority(folder)
+
+
+def test_an_authority_of_ones_own_lies_beside_the_settings(folder: Path, authority: Authority) -> None:
+    settings = load({"opensearch_endpoint": ENDPOINT, "opensearch_ca_file": authority.ca_file.name}, folder)
+    assert settings.opensearch_ca_file == "authority-ca.pem"
+    assert search_environment(settings)["LOGFLUME_OPENSEARCH_CA_FILE"] == "authority-ca.pem"
+
+
+def test_an_authority_is_for_https(folder: Path, authority: Authority) -> None:
+    context: dict[str, object] = {"opensearch_endpoint": "http://127.0.0.1:9200", "opensearch_auth": "none"}
+    message = problem(context | {"opensearch_ca_file": authority.ca_file.name}, folder)
+    assert message == "opensearch_ca_file = 'authority-ca.pem': there is nothing to verify without https"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "there is no such file in infra/config"),
+        (b"", "no certificates in PEM"),
+        (b"not a certificate\n", "no certificates in PEM"),
+        (b"\xff\xfe", "no certificates in PEM"),
+        (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "no certificates in PEM"),
+    ],
+)
+def test_a_file_that_vouches_for_nothing_is_refused(folder: Path, content: bytes | None, reason: str) -> None:
+    if content is not None:
+        (folder / "ca.pem").write_bytes(content)
+    message = problem({"opensearch_endpoint": ENDPOINT, "opensearch_ca_file": "ca.pem"}, folder)
+    assert message.startswith(f"opensearch_ca_file = 'ca.pem': {reason}")
+
+
+def test_a_private_key_is_never_shipped(folder: Path, authority: Authority) -> None:
+    (folder / "both.pem").write_bytes(authority.chain_file.read_bytes() + authority.key_file.read_bytes())
+    message = problem({"opensearch_endpoint": ENDPOINT, "opensearch_ca_file": "both.pem"}, folder)
+    assert message.startswith("opensearch_ca_file = 'both.pem': it holds a private key")
 
 
 def test_contexts_that_are_cdks_own_are_none_of_our_business() -> None:

@@ -33,8 +33,10 @@ def test_s3_may_send_to_the_queue_before_the_bucket_asks_it_to(stack: Synthesise
 
 
 def test_nothing_is_deployed_by_a_hidden_function(each_stack: Synthesised) -> None:
-    assert set(each_stack.of_type("AWS::Lambda::Function")) == {"Reader/Function", "Indexer/Function"}
-    assert not [each for each in each_stack.resources.values() if each["Type"].startswith("Custom::")]
+    functions = {"Reader/Function", "Indexer/Function", "IndexSetup/Function"}
+    assert set(each_stack.of_type("AWS::Lambda::Function")) == functions
+    custom = {each["Type"] for each in each_stack.resources.values() if each["Type"].startswith("Custom::")}
+    assert custom == {"Custom::LogflumeIndexTemplates"}
 
 
 def test_a_message_stays_hidden_for_six_reader_timeouts(each_stack: Synthesised) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.infra.synthesis import SECRET, Synthesised
 
-FUNCTIONS = ["Reader", "Indexer"]
+FUNCTIONS = ["Reader", "Indexer", "IndexSetup"]
 
 OUTPUTS = {
     "DropBucket": "${Drop/Bucket}",
@@ -70,6 +70,8 @@ def test_the_reader_is_told_where_everything_is(stack: Synthesised) -> None:
         "POWERTOOLS_METRICS_NAMESPACE": "Logflume",
         "POWERTOOLS_LOG_LEVEL": "INFO",
         "MALLOC_ARENA_MAX": "1",
+        "MALLOC_MMAP_THRESHOLD_": "600000",
+        "MALLOC_TRIM_THRESHOLD_": "33554432",
     }
 
 
@@ -79,7 +81,20 @@ def test_the_indexer_is_told_where_everything_is(stack: Synthesised) -> None:
         "LOGFLUME_OPENSEARCH_ENDPOINT": "https://search.example.com",
         "LOGFLUME_OPENSEARCH_AUTH": "es",
         "LOGFLUME_DEADLETTER_BUCKET": "${DeadLetters/Bucket}",
+        "LOGFLUME_LEDGER_TABLE": "${Ledger/Table}",
         "POWERTOOLS_SERVICE_NAME": "indexer",
+        "POWERTOOLS_METRICS_NAMESPACE": "Logflume",
+        "POWERTOOLS_LOG_LEVEL": "INFO",
+        "MALLOC_ARENA_MAX": "1",
+    }
+
+
+def test_index_setup_is_told_where_opensearch_is_and_nothing_else(stack: Synthesised) -> None:
+    assert stack.properties("IndexSetup/Function")["Environment"]["Variables"] == {
+        "LOGFLUME_DEPLOYMENT": "logflume",
+        "LOGFLUME_OPENSEARCH_ENDPOINT": "https://search.example.com",
+        "LOGFLUME_OPENSEARCH_AUTH": "es",
+        "POWERTOOLS_SERVICE_NAME": "index_setup",
         "POWERTOOLS_METRICS_NAMESPACE": "Logflume",
         "POWERTOOLS_LOG_LEVEL": "INFO",
         "MALLOC_ARENA_MAX": "1",

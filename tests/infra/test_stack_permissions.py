@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from logflume.poison import KEY_PREFIX
 from tests.infra.synthesis import DOMAIN, SECRET, Synthesised
 
 READER = {
@@ -37,6 +38,7 @@ INDEXER = {
     },
     "${DeadLetters/Bucket.Arn}/*": {"s3:PutObject"},
     "${DeadLetters/Bucket.Arn}": {"s3:ListBucket"},
+    "${Ledger/Table.Arn}": {"dynamodb:UpdateItem", "dynamodb:DeleteItem"},
 }
 
 SEARCH = {
@@ -49,6 +51,15 @@ SEARCH = {
 }
 
 
+INDEX_SETUP = {"${IndexSetup/Logs.Arn}": {"logs:CreateLogStream", "logs:PutLogEvents"}}
+
+MANAGED = {"es:ESHttpDelete", "es:ESHttpGet", "es:ESHttpPut"}
+DOMAIN_SETUP = {
+    f"{DOMAIN}/_index_template/logflume-logflume.*": MANAGED,
+    f"{DOMAIN}/_plugins/_ism/policies/logflume-logflume.*": MANAGED,
+}
+
+
 def test_the_reader_may_do_this_and_nothing_else(each_stack: Synthesised) -> None:
     assert each_stack.permissions("Reader/Role") == READER
 
@@ -58,8 +69,25 @@ def test_the_indexer_may_do_this_and_nothing_else(synthesised: Callable[[str], S
     assert synthesised(variant).permissions("Indexer/Role") == INDEXER | SEARCH[variant]
 
 
+@pytest.mark.parametrize("variant", SEARCH)
+def test_index_setup_may_do_this_and_nothing_else(synthesised: Callable[[str], Synthesised], variant: str) -> None:
+    access = DOMAIN_SETUP if variant == "domain" else SEARCH[variant]
+    assert synthesised(variant).permissions("IndexSetup/Role") == INDEX_SETUP | access
+
+
+def test_of_the_ledger_the_indexer_reaches_its_own_marks_only(each_stack: Synthesised) -> None:
+    statements = [
+        statement
+        for policy in each_stack.properties("Indexer/Role")["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Resource"] == "${Ledger/Table.Arn}"
+    ]
+    [condition] = [statement["Condition"] for statement in statements]
+    assert condition == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{KEY_PREFIX}*"]}}
+
+
 def test_there_are_no_other_roles_and_no_policies_beside_them(each_stack: Synthesised) -> None:
-    assert set(each_stack.of_type("AWS::IAM::Role")) == {"Reader/Role", "Indexer/Role"}
+    assert set(each_stack.of_type("AWS::IAM::Role")) == {"Reader/Role", "Indexer/Role", "IndexSetup/Role"}
     assert not each_stack.of_type("AWS::IAM::Policy")
     assert not each_stack.of_type("AWS::IAM::ManagedPolicy")
 

@@ -8,7 +8,7 @@ from tests.infra.synthesis import Synthesised
 
 BUCKETS = {"AccessLogs/Bucket", "Drop/Bucket", "DeadLetters/Bucket"}
 QUEUES = {"Drop/Queue", "Drop/Dlq"}
-STATEFUL = BUCKETS | QUEUES | {"Ledger/Table", "Batches/Stream", "Reader/Logs", "Indexer/Logs"}
+STATEFUL = BUCKETS | QUEUES | {"Ledger/Table", "Batches/Stream", "Reader/Logs", "Indexer/Logs", "IndexSetup/Logs"}
 
 
 def test_these_are_all_the_places_where_data_lies(each_stack: Synthesised) -> None:

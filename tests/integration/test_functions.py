@@ -14,7 +14,7 @@ import pytest
 from moto import mock_aws
 
 from infra.config.settings import CONFIG_DIR
-from logflume import sources
+from logflume import bulk, sources
 from logflume.ledger import Ledger
 from logflume.notifications import Message, parse_event
 from tests.fakes.opensearch import FakeOpenSearch, fake_opensearch
@@ -90,11 +90,12 @@ def stream_event() -> dict[str, Any]:
     return {
         "Records": [
             {
+                "eventID": f"{shard['ShardId']}:{record['SequenceNumber']}",
                 "kinesis": {
                     "sequenceNumber": record["SequenceNumber"],
                     "data": base64.b64encode(record["Data"]).decode(),
                     "approximateArrivalTimestamp": record["ApproximateArrivalTimestamp"].timestamp(),
-                }
+                },
             }
             for record in kinesis.get_records(ShardIterator=iterator)["Records"]
         ]
@@ -140,6 +141,7 @@ def test_a_dropped_file_becomes_documents(opensearch: FakeOpenSearch, capsys: py
     assert indexed["EventsIndexed"] == [5000.0]
     assert indexed["ConnectionsOpened"] == [1.0]
     assert len(indexed["IndexLag"]) == 1
+    assert (len(indexed["BulkLatency"]), indexed["BulkRequests"]) == (1, [1.0])
     assert sorted(d["message"].encode() for d in opensearch.documents.values()) == sorted(lines)
     assert indexer.handler(stream_event(), Context()) == {"batchItemFailures": []}
     again = emf(capsys.readouterr().out)
@@ -165,7 +167,10 @@ def test_small_objects_share_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("cloud")
-def test_an_outage_hands_the_records_back(opensearch: FakeOpenSearch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_outage_hands_the_records_back(
+    opensearch: FakeOpenSearch, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "OUTAGE_PAUSE_S", 0.0)
     opensearch.answer = lambda method, path, headers: (403, '{"error":"no"}')
     event = json.loads((EVENTS / "kinesis-batch.json").read_text())
     first = event["Records"][0]["kinesis"]["sequenceNumber"]

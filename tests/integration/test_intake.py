@@ -17,6 +17,7 @@ from logflume.endings import RENEW_AFTER_RECEIVES, Report
 from logflume.ledger import MAX_TRIES_WITHOUT_PROGRESS, Ledger
 from logflume.notifications import Message, ObjectRef
 from logflume.queues import Queues
+from logflume.sources import Source, Sources
 from logflume.stream import StreamRefused
 from tests.fakes.intake_world import BUCKET, INVOCATION_S, Stream, World
 
@@ -46,6 +47,21 @@ def test_a_source_is_chosen_by_key_and_pinned(world: World) -> None:
     assert (header.source, header.parser, header.index.prefix) == ("json", "json", "logs-json")
     assert header.modified_ms > 1_700_000_000_000
     assert world.item(ref)["pin_source"] == "json"
+
+
+def test_the_whole_index_rule_is_pinned(world: World) -> None:
+    before = Source(name="old", match=["**"], index="app", partition="month", document_ids=False)
+    world.sources = Sources([before])
+    ref = world.put("drop/a.log", LINES)
+    # Claimed, and given back before anything was read.
+    rule = before.index_rule("logs")
+    pinned = {"source": "old", "parser": "text", "index": "app", "partition": "month", "ids": "none"}
+    world.ledger.claim(ref.id, 0, 0, {}, {**pinned, "identity": "object", "oversize": "truncate"})
+    world.sources = Sources([Source(name="new", match=["**"], data_stream=True)])
+    world.notify(ref)
+    world.invoke()
+    header, _ = decode(world.stream.records[0])
+    assert (header.source, header.index) == ("old", rule)
 
 
 def test_the_same_notification_five_times_reads_once(world: World) -> None:

@@ -169,12 +169,66 @@ def test_a_refused_request_is_an_outage_and_rejects_nothing(status: int) -> None
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("status", [400, 413])
-def test_a_request_refused_whole_is_bisected_to_the_one_operation(status: int) -> None:
-    server = Server(lambda ids: (status, "bad") if "7" in ids else ok(ids))
+PARSE_ERROR = '{"error":{"type":"json_parse_exception","reason":"bad"},"status":400}'
+
+
+@pytest.mark.parametrize(("status", "text"), [(400, PARSE_ERROR), (413, "null")])
+def test_a_request_refused_whole_is_bisected_to_the_one_operation(status: int, text: str) -> None:
+    server = Server(lambda ids: (status, text) if "7" in ids else ok(ids))
     delivery = deliver(server, 1000)
     assert delivery.created == 999
-    assert delivery.rejected == {7: ItemError(f"request_{status}", "bad")}
+    assert delivery.rejected == {7: ItemError(f"request_{status}", text)}
+
+
+@pytest.mark.parametrize("text", ['{"error":"no handler found for uri [/x/y/_bulk]"}', "<html>Bad Request</html>", ""])
+def test_a_400_that_does_not_come_from_reading_the_body_is_an_outage(text: str) -> None:
+    """A wrong path, or something in between that is no OpenSearch: no document is to blame."""
+    server = Server(lambda ids: (400, text))
+    with pytest.raises(IndexOutage) as outage:
+        deliver(server, 1)
+    assert outage.value.reason == "http_400"
+    assert len(server.requests) == 1
+
+
+def test_requests_refused_whole_for_every_operation_are_a_mass_rejection_too() -> None:
+    server = Server(lambda ids: (400, PARSE_ERROR))
+    with pytest.raises(IndexOutage) as outage:
+        deliver(server, 500)
+    assert outage.value.reason == "mass_rejection"
+
+
+def test_a_share_of_rejections_counts_over_the_body_however_it_was_cut_up() -> None:
+    """25 % are refused, but never more than 99 in one answer: those of busy items come later."""
+    busy = [True]
+
+    def answer(ids: list[str]) -> Answer:
+        def one(number: int) -> dict[str, Any]:
+            if busy[0] and number >= 200:
+                return item(429, "rejected_execution_exception")
+            return item(400, "mapper_parsing_exception") if number % 4 == 0 else item(201)
+
+        text = json.dumps({"items": [one(int(i)) for i in ids]})
+        busy[0] = False
+        return 200, text
+
+    with pytest.raises(IndexOutage, match="125 of 500"):
+        deliver(Server(answer), 500)
+
+
+def test_when_the_time_is_up_nothing_more_is_sent() -> None:
+    """A slow cluster that answers is handed back to in time: Lambda must never end the invocation."""
+    clock = Clock()
+
+    def slow(ids: list[str]) -> Answer:
+        clock.sleep(10)
+        return (413, "null") if len(ids) > 1 else ok(ids)
+
+    server = Server(slow)
+    bulk = Bulk(server, clock=clock, sleep=clock.sleep)
+    with pytest.raises(IndexOutage) as outage:
+        bulk.deliver(Operations([operation(i) for i in range(100)], 100), deadline=50)
+    assert outage.value.reason == "out_of_time"
+    assert len(server.requests) == 5
 
 
 def test_a_bad_document_is_rejected_alone() -> None:

@@ -33,10 +33,11 @@ class World:
         self.now = CREATED_MS / 1000
         self.trouble: Exception | None = None
         self.shards_failed = 0
+        self.auth = "es"
         self.ledger = self.s3 = self
 
     def __getitem__(self, output: str) -> str:
-        return OUTPUTS[output]
+        return (OUTPUTS | {"OpenSearchAuth": self.auth})[output]
 
     def get(self, object_id: str) -> dict[str, Any] | None:
         return self.items.get(object_id)
@@ -46,7 +47,7 @@ class World:
             raise self.trouble
         self.asked.append(path)
         if path.endswith("/_refresh"):
-            return 404, "no such thing"  # as OpenSearch Serverless answers
+            return 200, {}
         ids = body["aggs"]["objects"]["filters"]["filters"]
         assert len(ids) <= POLL_OBJECTS
         buckets = {object_id: {"doc_count": self.documents.get(object_id, 0)} for object_id in ids}
@@ -132,6 +133,21 @@ def test_the_indices_are_those_that_the_ledger_names(world: World) -> None:
     world.reads(item, events=0, pin_index="elsewhere")
     world.follow(item)
     assert world.asked == ["/elsewhere-*,logs-*/_refresh", "/elsewhere-*,logs-*/_search"]
+
+
+def test_a_data_stream_is_asked_by_its_own_name(world: World) -> None:
+    item = dropped()
+    world.reads(item, events=0, pin_index="Some Where", pin_partition="none")
+    world.follow(item)
+    assert world.asked[1] == "/logs-*,some-where,some-where-*/_search"
+
+
+def test_serverless_is_not_asked_to_refresh(world: World) -> None:
+    item = dropped()
+    world.auth = "aoss"
+    world.reads(item, events=0)
+    world.follow(item)
+    assert world.asked == ["/logs-*,logs-text-*/_search"]
 
 
 def test_dead_letters_are_counted_over_distinct_ids_of_this_object(world: World) -> None:

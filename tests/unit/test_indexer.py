@@ -7,13 +7,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from isal import isal_zlib
 
-from logflume.batch import BatchWriter, Header, IndexRule, Record, Slice
-from logflume.bulk import Bulk
+from logflume.batch import BatchWriter, Header, Record, Slice
+from logflume.bulk import OUTAGE_PAUSE_S, Bulk
 from logflume.deadletters import DeadLetters
-from logflume.indexer import TOLERANT_AFTER_MS, Indexer, Report, StreamRecord
-from logflume.limits import EVENT_MAX_BYTES
+from logflume.indexer import BODY_BYTES, TOLERANT_AFTER_MS, Indexer, Report, StreamRecord
+from logflume.limits import EVENT_MAX_BYTES, S3_MAX_KEY_BYTES
+from tests.fakes import headers
 
 NOW_MS = 1_800_000_000_000
 FAR = 1e12
@@ -25,6 +28,8 @@ class OpenSearch:
     def __init__(self, refuse: Callable[[dict[str, Any]], tuple[int, str] | None] | None = None) -> None:
         self.documents: dict[str, dict[str, Any]] = {}
         self.bodies: list[int] = []
+        self.operations: list[int] = []
+        self.max_body_bytes = float("inf")
         self.refuse = refuse or (lambda source: None)
         self.down = False
         self._lock = threading.Lock()
@@ -34,7 +39,10 @@ class OpenSearch:
         with self._lock:
             if self.down:
                 raise ConnectionError("down")
+            if len(raw) > self.max_body_bytes:
+                return 413, ""
             self.bodies.append(len(raw))
+            self.operations.append(len(raw.splitlines()) // 2)
             return 200, json.dumps({"items": [{"create": self._one(*pair)} for pair in _pairs(raw)]})
 
     def _one(self, action: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
@@ -81,16 +89,8 @@ class Clock:
 
 
 def header(name: str = "a", parser: str = "text") -> Header:
-    return Header(
-        object_id=name * 32,
-        lineage=name * 32,
-        bucket="drop",
-        key=f"drop/{name}.log",
-        source="text",
-        parser=parser,
-        index=IndexRule("logs-text", "day"),
-        modified_ms=NOW_MS,
-        created_ms=NOW_MS - 5000,
+    return headers.header(
+        object_id=name * 32, key=f"drop/{name}.log", parser=parser, modified_ms=NOW_MS, created_ms=NOW_MS - 5000
     )
 
 
@@ -142,6 +142,61 @@ def test_bodies_keep_their_limit_and_a_larger_document_goes_alone() -> None:
     assert max(server.bodies) > 30_000
     assert sorted(server.bodies)[-2] <= 5000
     assert len(server.documents) == 111
+
+
+# What grows most as a JSON string, or not at all.
+fillings = st.sampled_from([b"x", b"\x01", b"\xff", b'"', "é".encode(), b"{"])
+events = st.builds(
+    lambda filling, times: filling * times, fillings, st.one_of(st.integers(0, 60), st.integers(0, 3000))
+)
+
+
+@given(
+    st.lists(st.lists(events, min_size=1, max_size=30), min_size=1, max_size=3),
+    st.sampled_from(["text", "json"]),
+    st.integers(600, 20_000),
+)
+@settings(deadline=None, max_examples=60)
+def test_only_a_single_document_is_ever_larger_than_a_bodys_limit(
+    of_records: list[list[bytes]], parser: str, limit: int
+) -> None:
+    server = OpenSearch()
+    given = [records(of_one, header("abc"[number], parser), first=number) for number, of_one in enumerate(of_records)]
+    run(server, given, body_bytes=limit)
+    assert len(server.documents) == sum(map(len, of_records))
+    assert all(count == 1 for size, count in zip(server.bodies, server.operations, strict=True) if size > limit)
+
+
+@pytest.mark.parametrize("parser", ["text", "json"])
+@pytest.mark.parametrize("filling", [b"\x01", b"\xff", b'"'])
+def test_the_largest_event_there_is_fits_into_a_body_whatever_it_holds(parser: str, filling: bytes) -> None:
+    """A control byte becomes six bytes in a JSON string; the longest key of control bytes stands beside it."""
+    of = msgspec.structs.replace(header("a", parser), key="\x01" * S3_MAX_KEY_BYTES)
+    server = OpenSearch()
+    run(server, [records([b"first", filling * EVENT_MAX_BYTES, b"last"], of)], body_bytes=BODY_BYTES)
+    assert max(server.bodies) <= BODY_BYTES
+    assert len(server.documents) == 3
+
+
+def test_an_event_that_the_server_finds_too_large_is_a_dead_letter_with_all_its_bytes() -> None:
+    server = OpenSearch()
+    server.max_body_bytes = 3000
+    big = b"\x01" * 1000
+    report, bucket = run(server, [records([b"a", big, b"b", b"c" * 500] * 3, header())], body_bytes=8000)
+    assert report.unfinished is None
+    assert len(server.documents) == 9
+    assert [letter["error"] for letter in bucket.letters()] == ["request_413"] * 3
+    assert {letter["event"].encode() for letter in bucket.letters()} == {big}
+
+
+def test_of_an_outage_every_invocation_takes_its_time() -> None:
+    """Lambda delivers again at once: without a pause that would be a busy loop."""
+    server, clock = OpenSearch(lambda source: (403, "security_exception")), Clock()
+    indexer = Indexer(Bulk(server, clock=clock, sleep=clock.sleep), DeadLetters(Bucket(), "dead"))  # type: ignore[arg-type]
+    assert indexer.run([records([b"x"], header())], deadline=FAR).unfinished == "0"
+    assert clock.now == OUTAGE_PAUSE_S
+    assert indexer.run([records([b"x"], header())], deadline=clock.now + 3).unfinished == "0"
+    assert clock.now == OUTAGE_PAUSE_S + 3
 
 
 def test_an_outage_hands_back_from_the_lowest_unfinished_record() -> None:

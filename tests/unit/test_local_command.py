@@ -92,6 +92,13 @@ def test_outputs_before_a_deployment_say_what_to_run(tmp_path: Path) -> None:
         stack_outputs(tmp_path / "outputs.json")
 
 
+def test_a_deployment_without_outputs_has_failed_whatever_its_status(tmp_path: Path) -> None:
+    file = tmp_path / "outputs.json"
+    file.write_text('{"one": {}}')
+    with pytest.raises(LocalCloudError, match="the stack has no outputs"):
+        stack_outputs(file)
+
+
 def write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)

@@ -9,23 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logflume.batch import Header, IndexRule, decode
+from logflume.batch import decode
 from logflume.errors import LeaseLost, ObjectDamaged, ObjectGone, StreamThrottled
 from logflume.ledger import Claim, Position
 from logflume.limits import STEP_BYTES
 from logflume.reader import CHECKPOINT_BYTES, Interrupted, Reading
+from tests.fakes.headers import header
 
-HEADER = Header(
-    object_id="a" * 32,
-    lineage="a" * 32,
-    bucket="drop",
-    key="drop/a.log",
-    source="text",
-    parser="text",
-    index=IndexRule("logs-text", "day"),
-    modified_ms=0,
-    created_ms=0,
-)
+HEADER = header()
 
 
 class Stream:

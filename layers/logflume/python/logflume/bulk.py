@@ -20,6 +20,8 @@ from logflume.errors import IndexOutage
 
 # Waiting for a busy cluster costs Lambda time; after this the records go back to the stream, which keeps them.
 PATIENCE_S = 60.0
+# Before records are handed back: Lambda delivers them again at once.
+OUTAGE_PAUSE_S = 10.0
 _BACKOFF_FIRST_S = 0.25
 _BACKOFF_MAX_S = 15.0
 _GZIP_LEVEL = 1
@@ -40,6 +42,8 @@ _OUTAGE_TYPES = frozenset(
     }
 )
 _BLOCK_TYPE = "cluster_block_exception"
+# What a Serverless collection of another type than SEARCH says to every document (an illegal_argument_exception).
+_IDS_REFUSED = "Document ID is not supported"
 
 
 class Verdict(Enum):
@@ -75,7 +79,12 @@ class _Answer(msgspec.Struct):
     items: list[_Item]
 
 
+class _Refusal(msgspec.Struct):
+    error: ItemError
+
+
 _answer = msgspec.json.Decoder(_Answer)
+_refusal = msgspec.json.Decoder(_Refusal)
 
 # Only what is read comes back, whatever the server would like to say.
 FILTER_PATH = "items.*.status,items.*.error.type,items.*.error.reason"
@@ -87,7 +96,7 @@ def verdict(item: ItemAnswer) -> Verdict:
     kind = item.error.type if item.error else ""
     if kind == _BLOCK_TYPE:
         return Verdict.RETRY if item.status == 429 else Verdict.BLOCKED
-    if kind in _OUTAGE_TYPES:
+    if kind in _OUTAGE_TYPES or (item.error and item.error.reason.startswith(_IDS_REFUSED)):
         return Verdict.OUTAGE
     if 200 <= item.status < 300:
         return Verdict.CREATED
@@ -142,6 +151,7 @@ class Delivery:
     requests: int = 0
     raw_bytes: int = 0
     wire_bytes: int = 0
+    latencies_ms: list[float] = field(default_factory=list)
     rejected: dict[int, ItemError] = field(default_factory=dict)
 
 
@@ -172,6 +182,8 @@ class Bulk:
         work: deque[list[int]] = deque([list(range(len(operations)))])
         attempt = 0
         while work:
+            if self._clock() >= deadline:
+                raise IndexOutage("out_of_time", f"{sum(map(len, work))} of {len(operations)} operations not sent yet")
             indices = work.popleft()
             again, why = self._attempt(operations, indices, done, work, tolerant=tolerant)
             if not again:
@@ -186,6 +198,10 @@ class Bulk:
             done.retries += len(again)
             work.append(again)
         return done
+
+    def rest(self, deadline: float) -> None:
+        """Pause after an outage, up to the deadline, so that delivering again and again is no busy loop."""
+        self._sleep(min(OUTAGE_PAUSE_S, max(0.0, deadline - self._clock())))
 
     def _attempt(
         self,
@@ -202,19 +218,22 @@ class Bulk:
         done.requests += 1
         done.raw_bytes += sum(map(len, chunks))
         done.wire_bytes += len(body)
+        began = self._clock()
         try:
             status, text = self._sender.bulk(body)
         except (ConnectionError, TimeoutError) as error:
             return indices, f"{type(error).__name__}: {error}"
-        if status in (400, 413):
+        finally:
+            done.latencies_ms.append(round((self._clock() - began) * 1000, 1))
+        if status == 413 or (status == 400 and _blames_the_body(text)):
             if len(indices) == 1:
-                done.rejected[indices[0]] = ItemError(f"request_{status}", text[:500])
+                _reject(done, {indices[0]: ItemError(f"request_{status}", text[:500])}, len(operations), tolerant)
             else:
                 half = len(indices) // 2
                 work.extend((indices[:half], indices[half:]))
             return [], ""
         if status == 429 or status >= 500:
-            return indices, f"HTTP {status}"
+            return indices, f"HTTP {status} {text[:200]}"
         if not 200 <= status < 300:
             raise IndexOutage(f"http_{status}", text[:500])
         if '"error"' not in text and text.count(_CREATED) == len(indices):
@@ -223,10 +242,12 @@ class Bulk:
         items = _read(text, len(indices))
         if items is None:
             return indices, "unreadable answer"
-        return self._sort(indices, items, done, tolerant=tolerant)
+        return self._sort(indices, items, done, len(operations), tolerant=tolerant)
 
     @staticmethod
-    def _sort(indices: list[int], items: list[ItemAnswer], done: Delivery, *, tolerant: bool) -> tuple[list[int], str]:
+    def _sort(
+        indices: list[int], items: list[ItemAnswer], done: Delivery, operations: int, *, tolerant: bool
+    ) -> tuple[list[int], str]:
         again: list[int] = []
         why = ""
         refused: dict[int, ItemError] = {}
@@ -250,17 +271,27 @@ class Bulk:
                     refused[index] = error
                 case _:
                     raise IndexOutage(error.type or f"status_{item.status}", error.reason[:500])
-        if refused and not tolerant:
-            _raise_for_mass_rejection(refused, len(indices))
-        done.rejected.update(refused)
+        _reject(done, refused, operations, tolerant)
         return again, why
 
 
-def _raise_for_mass_rejection(refused: dict[int, ItemError], operations: int) -> None:
-    kind, count = Counter(error.type for error in refused.values()).most_common(1)[0]
-    if count >= max(MASS_REJECTION_MIN, MASS_REJECTION_SHARE * operations):
-        example = next(error.reason for error in refused.values() if error.type == kind)
+def _reject(done: Delivery, refused: dict[int, ItemError], operations: int, tolerant: bool) -> None:
+    """Add rejected operations to the delivery's; so many of one kind that it is no matter of documents raise."""
+    done.rejected |= refused
+    if len(done.rejected) < MASS_REJECTION_MIN or tolerant:
+        return
+    kind, count = Counter(error.type for error in done.rejected.values()).most_common(1)[0]
+    if count > max(MASS_REJECTION_MIN - 1, MASS_REJECTION_SHARE * operations):
+        example = next(error.reason for error in done.rejected.values() if error.type == kind)
         raise IndexOutage("mass_rejection", f"{count} of {operations} operations: {kind}: {example[:300]}")
+
+
+def _blames_the_body(text: str) -> bool:
+    """Whether a 400 is OpenSearch's own about what the body holds; a wrong path or a proxy names no error type."""
+    try:
+        return bool(_refusal.decode(text).error.type)
+    except (msgspec.DecodeError, UnicodeError):
+        return False
 
 
 def _gzip(chunks: Iterable[bytes]) -> bytes:

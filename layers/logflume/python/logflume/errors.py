@@ -15,6 +15,12 @@ class ConfigurationError(LogflumeError):
     reason = "configuration"
 
 
+class CertificateRefused(ConfigurationError):
+    """The server's certificate is not one that the configured authorities vouch for; nothing was sent."""
+
+    reason = "tls"
+
+
 class NotificationError(LogflumeError):
     """A message is none of the notification shapes we know."""
 
@@ -102,3 +108,9 @@ class IndexOutage(LogflumeError):
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
+
+
+class IndexSetupError(LogflumeError):
+    """OpenSearch does not take an index template or policy; the message says why, for who deploys."""
+
+    reason = "index_setup"

@@ -50,6 +50,7 @@ class Report:
     problem: IndexOutage | None = None
     counts: Counter[str] = field(default_factory=Counter)
     lags_ms: list[int] = field(default_factory=list)
+    latencies_ms: list[float] = field(default_factory=list)
 
 
 class _Origin(NamedTuple):
@@ -112,6 +113,8 @@ class Indexer:
                 future.add_done_callback(lambda _: slots.release())
                 sent.append((body, future))
         self._conclude(records, sent, report)
+        if report.problem:
+            self._bulk.rest(deadline)
         return report
 
     def _bodies(self, records: Sequence[StreamRecord], report: Report) -> Iterable[_Body]:
@@ -178,11 +181,12 @@ class Indexer:
                 piece, place = slices[origin.piece], origin.events[index - origin.first]
                 action = msgspec.json.decode(operations[index].split(b"\n", 1)[0])
                 unsent = Letter(
-                    id=action["create"]["_id"],
+                    id=event_id(header.lineage, piece.offsets[place]),
                     index=action["create"]["_index"],
                     error=rejected[index].type,
                     reason=rejected[index].reason,
                     offset=piece.offsets[place],
+                    length=piece.cut.get(place, 0),
                     header=header,
                 )
                 letters.setdefault(header.object_id, []).append(with_event(unsent, piece.events[place]))
@@ -198,6 +202,7 @@ class Indexer:
             error = future.exception()
             if error is None:
                 _count(report.counts, future.result())
+                report.latencies_ms += future.result().latencies_ms
                 report.lags_ms += [now - created for created in {origin.header.created_ms for origin in body.origins}]
             elif isinstance(error, IndexOutage):
                 report.problem = report.problem or error
@@ -225,12 +230,14 @@ def _chunks(documents: Documents, piece: Slice, wanted: list[range], limit: int)
     work = [events for events in reversed(wanted) if events]
     while work:
         events = work.pop()
-        chunk = documents.build(piece if len(events) == len(piece.events) else _part(piece, events))
-        if len(chunk) <= limit or len(events) == 1:
-            yield events, chunk
-        else:
-            half = len(events) // 2
-            work += [events[half:], events[:half]]
+        # A JSON string may be six times as long as its bytes: of a large slice, only a part is built at a time.
+        if len(events) == 1 or piece.offsets[events[-1]] - piece.offsets[events[0]] <= limit // 3:
+            chunk = documents.build(piece if len(events) == len(piece.events) else _part(piece, events))
+            if len(chunk) <= limit or len(events) == 1:
+                yield events, chunk
+                continue
+        half = len(events) // 2
+        work += [events[half:], events[:half]]
 
 
 def _part(piece: Slice, events: range) -> Slice:
