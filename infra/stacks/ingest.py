@@ -44,6 +44,8 @@ class IngestStack(Stack):
         if settings.manage_templates:
             # No index may come into being before its template.
             indexer.node.add_dependency(IndexSetup(self, "IndexSetup", settings, layers=layers).resource)
+        # What the reader writes, the indexer must be able to read: it is deployed first.
+        reader.function.node.add_dependency(indexer.function)
         outputs = {
             "DropBucket": drop.bucket.bucket_name,
             "DropPrefix": settings.drop_prefix,

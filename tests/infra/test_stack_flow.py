@@ -126,3 +126,8 @@ def test_the_ledger_is_found_by_id_and_by_what_is_open(stack: Synthesised) -> No
     }
     kinds = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
     assert kinds == {"id": "S", "open": "S", "updated_ms": "N"}
+
+
+def test_what_reads_batches_is_deployed_before_what_writes_them(each_stack: Synthesised) -> None:
+    names = [each_stack.shown({"Ref": name}) for name in each_stack.resources["Reader/Function"]["DependsOn"]]
+    assert "${Indexer/Function}" in names

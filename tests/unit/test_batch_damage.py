@@ -28,7 +28,7 @@ from tests.fakes.headers import header
 from tests.fakes.opensearch import FakeOpenSearch
 
 MEMBERS: dict[str, Any] = msgspec.to_builtins(header())
-FULL = (Path(__file__).parents[1] / "golden/batch-v1.bin").read_bytes()
+FULL = (Path(__file__).parents[1] / "golden/batch-v2.bin").read_bytes()
 CONTENT = zstd.decompress(FULL)
 
 
@@ -71,7 +71,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "names that are numbers": (frame({1: 2}), "unknown_version"),
     "version 99": (with_header(v=99), "unknown_version"),
     "version by another name": (with_header(v="1"), "unknown_version"),
-    "a version of another shape": (frame({"v": 2, "slices": []}), "unknown_version"),
+    "a version of another shape": (frame({"v": 3, "slices": []}), "unknown_version"),
     "only a version": (frame({"v": 1}), "bad_header"),
     "no lineage": (frame(MISSHAPEN), "bad_header"),
     "a number among the names": (frame(dict([*MEMBERS.items(), (1, 2)])), "bad_header"),
@@ -112,6 +112,14 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "an offset that is text": (batch_of([["1"], [b"x"]]), "bad_slice"),
     "an offset that is true": (batch_of([[True], [b"x"]]), "bad_slice"),
     "an offset that is no number": (batch_of([[float("nan")], [b"x"]]), "bad_slice"),
+    "a first offset that is true": (batch_of([True, [b"x"]]), "bad_slice"),
+    "a first offset that is text": (batch_of(["1", [b"x"]]), "bad_slice"),
+    "a negative first offset": (batch_of([-3, [b"x", b"yy"]]), "bad_slice"),
+    "a first offset that leads to 16 digits": (batch_of([10**15 - 2, [b"x", b"y"]]), "bad_slice"),
+    "a first offset before the last event": (batch_of([0, [b"x", b"y"]], [2, [b"z"]]), "bad_slice"),
+    "a first offset and no event": (batch_of([1, []]), "bad_slice"),
+    "a first offset and a text": (batch_of([1, [b"x", "text"]]), "bad_slice"),
+    "a first offset and a cut event": (batch_of([1, [b"x"], {0: 9}]), "bad_slice"),
     "an event that is text": (batch_of([[1], ["text"]]), "bad_slice"),
     "a negative offset": (batch_of([[-1], [b"x"]]), "bad_slice"),
     "an offset of 16 digits": (batch_of([[10**15], [b"x"]]), "bad_slice"),

@@ -81,7 +81,7 @@ class Lines:
             for i in cut:
                 lines[i] = lines[i][: self._max]
         if all(lines):
-            return Slice(offsets, lines, cut)
+            return Slice(offsets, lines, cut, adjacent=not has_cr and not cut)
         kept = [i for i, line in enumerate(lines) if line]
         places = {i: place for place, i in enumerate(kept)}
         return Slice([offsets[i] for i in kept], [lines[i] for i in kept], {places[i]: n for i, n in cut.items()})
