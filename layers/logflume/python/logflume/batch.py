@@ -6,8 +6,9 @@ The stream is a header map (`Header`), then slices, each an array
     [offsets, events]            offsets: array of uint, events: array of bin, equally long
     [offsets, events, cut]       cut: map, index into the slice -> the event's full length in bytes
 
-Offsets are bytes in the decompressed object, `events` the bytes as they were, without line end. An event longer than `EVENT_MAX_BYTES` carries its first bytes and stands in `cut`. The frame has a checksum
-(RFC 8878 §3.1.1); nothing follows it. Events are never parsed here: that is where the speed comes from.
+Offsets are bytes in the decompressed object, `events` the bytes as they were, without line end. An event longer than
+`EVENT_MAX_BYTES` carries its first bytes and stands in `cut`. The frame has a checksum (RFC 8878 §3.1.1); nothing
+follows it. Events are never parsed here: that is where the speed comes from.
 docs/batch-format.md says all of it, for other languages: whatever changes here changes there.
 
 Contract: a record that decodes holds exactly the slices that were added, in order. One that breaks the format or a
