@@ -120,7 +120,7 @@ def parts(events: Iterable[bytes], parsing: Watch) -> Iterator[Part]:
     def part() -> Part:
         with parsing:
             parsed = list(map(parse, held))
-        return Part(Slice(offsets, held, {}), at, parsed)
+        return Part(Slice(offsets, held, {}, adjacent=True), at, parsed)
 
     for event in events:
         if len(event) > EVENT_MAX_BYTES:
