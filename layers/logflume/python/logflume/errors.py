@@ -1,5 +1,7 @@
 """What can go wrong, as types: raised where the foreign error is met, carrying what an operator needs."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import ClassVar
 
 
@@ -102,6 +104,14 @@ class BatchDamaged(LogflumeError):
         self.reason = reason
 
 
+class ParseFailure(LogflumeError):
+    """An event is not what its source's parser takes; it is delivered as `message`, tagged with `reason`."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+
+
 class IndexOutage(LogflumeError):
     """OpenSearch cannot take documents now (down, denied, full): hand the records back, dead-letter nothing."""
 
@@ -114,3 +124,9 @@ class IndexSetupError(LogflumeError):
     """OpenSearch does not take an index template or policy; the message says why, for who deploys."""
 
     reason = "index_setup"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean x?` to end a message with, or nothing where no known word is like it."""
+    near = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""

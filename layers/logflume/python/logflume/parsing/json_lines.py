@@ -4,7 +4,8 @@ The splice keeps the line's own bytes, so it is allowed only where OpenSearch wo
 an object with at least one member, on one line, and no member that is ours or lies under ours.
 """
 
-from operator import itemgetter
+from collections.abc import Sequence
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import msgspec
@@ -14,44 +15,58 @@ TIMESTAMP = "@timestamp"
 METADATA = "log"
 PARSE_FAILURE = "_json_parse_failure"
 
-
 # Members of METADATA that every document has, as dotted names: OpenSearch reads those of a line as the same fields.
 DOTTED = ("file", "file.path", "object_id", "offset")
 
-_Raw = msgspec.Raw | msgspec.UnsetType
-type Probed = msgspec.Raw | msgspec.UnsetType | None
-
-
-class _Probe(msgspec.Struct, gc=False):
-    """The members that decide how a line is treated; all others are skipped, but validated as JSON."""
-
-    timestamp: _Raw = msgspec.field(name=TIMESTAMP, default=msgspec.UNSET)
-    metadata: _Raw = msgspec.field(name=METADATA, default=msgspec.UNSET)
-    file: _Raw = msgspec.field(name=f"{METADATA}.{DOTTED[0]}", default=msgspec.UNSET)
-    path: _Raw = msgspec.field(name=f"{METADATA}.{DOTTED[1]}", default=msgspec.UNSET)
-    object_id: _Raw = msgspec.field(name=f"{METADATA}.{DOTTED[2]}", default=msgspec.UNSET)
-    offset: _Raw = msgspec.field(name=f"{METADATA}.{DOTTED[3]}", default=msgspec.UNSET)
-
-
-_decode = msgspec.json.Decoder(_Probe).decode
-_PLAIN = _Probe()
 _BEGINNING = itemgetter(slice(2))
-_NO_COLLISION = (msgspec.UNSET,) * 5
 _NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def probe(lines: list[bytes]) -> list[Probed] | None:
-    """Each line's own `@timestamp`, raw, UNSET where it has none, or None: that line must be decoded fully.
+class Probe:
+    """Looks at the members that decide how a line is treated; all others are skipped, but validated as JSON.
 
-    None for all of them together is the common case: no line has one, and all can be spliced as they are.
+    These are those of `times` and `@timestamp`, in this order, and what would collide with ours.
     """
-    if not _may_be_spliced(lines):
-        return [_probe_one(line) if _may_be_spliced([line]) else None for line in lines]
-    try:
-        found = [_decode(line) for line in lines]
-    except _NO_JSON:
-        return [_probe_one(line) for line in lines]
-    return None if found.count(_PLAIN) == len(found) else [_own_time(one) for one in found]
+
+    def __init__(self, times: Sequence[str] = ()) -> None:
+        asked = [*dict.fromkeys((*times, TIMESTAMP))]
+        theirs = (METADATA, *(f"{METADATA}.{name}" for name in DOTTED))
+        fields = [
+            (f"_{number}", Any, msgspec.field(name=name, default=msgspec.UNSET))
+            for number, name in enumerate((*asked, *theirs))
+        ]
+        struct = msgspec.defstruct("_Probe", fields, gc=False)
+        self._decode = msgspec.json.Decoder(struct).decode
+        self._plain = struct()
+        self._asked = attrgetter(*(f"_{number}" for number in range(len(asked))))
+        self._theirs = attrgetter(*(f"_{number}" for number in range(len(asked), len(fields))))
+        self._no_collision = self._theirs(self._plain)
+
+    def look(self, lines: list[bytes]) -> list[Any] | None:
+        """Of each line the values of `times` and `@timestamp`, or None: that line must be decoded fully.
+
+        The values are a tuple (of `@timestamp` alone only that), in which UNSET is what the line has not. None for all
+        lines together is the common case of lines without any: all can be spliced as they are.
+        """
+        if not _may_be_spliced(lines):
+            return [self._look_at(line) if _may_be_spliced([line]) else None for line in lines]
+        decode = self._decode
+        try:
+            found = [decode(line) for line in lines]
+        except _NO_JSON:
+            return [self._look_at(line) for line in lines]
+        if found.count(self._plain) == len(found):
+            return None
+        if [*map(self._theirs, found)].count(self._no_collision) == len(found):
+            return [*map(self._asked, found)]
+        return [self._asked(one) if self._theirs(one) == self._no_collision else None for one in found]
+
+    def _look_at(self, line: bytes) -> Any:
+        try:
+            found = self._decode(line)
+        except _NO_JSON:
+            return None
+        return self._asked(found) if self._theirs(found) == self._no_collision else None
 
 
 def _may_be_spliced(lines: list[bytes]) -> bool:
@@ -68,18 +83,6 @@ def _may_be_spliced(lines: list[bytes]) -> bool:
         except UnicodeDecodeError:
             return False
     return True
-
-
-def _probe_one(line: bytes) -> Probed:
-    try:
-        return _own_time(_decode(line))
-    except _NO_JSON:
-        return None
-
-
-def _own_time(found: _Probe) -> Probed:
-    theirs = (found.metadata, found.file, found.path, found.object_id, found.offset)
-    return found.timestamp if theirs == _NO_COLLISION else None
 
 
 def decode(text: str) -> dict[str, Any] | None:

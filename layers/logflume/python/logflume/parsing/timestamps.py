@@ -1,6 +1,7 @@
 """Timestamps: what a document's `@timestamp` says, as Unix milliseconds."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 import msgspec
 
@@ -8,6 +9,7 @@ from logflume.limits import TIME_MAX_MS
 
 # Years that a millisecond count must fall in to be taken for one (OpenSearch reads bare numbers as epoch_millis).
 _MIN_MS = 0
+_DAY_MS = 86_400_000
 
 _PARTITIONS = {"day": "%Y.%m.%d", "month": "%Y.%m", "none": ""}
 
@@ -51,4 +53,9 @@ def to_iso(milliseconds: int) -> str:
 
 def partition(milliseconds: int, by: str) -> str:
     """The index's date: `2026.11.21` by day, `2026.11` by month, empty for none."""
-    return datetime.fromtimestamp(milliseconds // 1000, UTC).strftime(_PARTITIONS[by])
+    return _day(milliseconds // _DAY_MS, by)
+
+
+@lru_cache(4096)
+def _day(number: int, by: str) -> str:
+    return datetime.fromtimestamp(number * _DAY_MS // 1000, UTC).strftime(_PARTITIONS[by])
