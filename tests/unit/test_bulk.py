@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from isal import isal_zlib
 
-from logflume.bulk import Bulk, ItemAnswer, ItemError, Operations, Verdict, verdict
+from logflume.bulk import Bulk, Operations
 from logflume.errors import IndexOutage
+from logflume.verdicts import ItemAnswer, ItemError, Verdict, verdict
 
 type Answer = tuple[int, str] | Exception
 type Script = Callable[[list[str]], Answer]

@@ -5,9 +5,10 @@ import json
 import pytest
 from isal import isal_zlib
 
-from logflume.bulk import Bulk, ItemAnswer, ItemError, Operations, Verdict, verdict
+from logflume.bulk import Bulk, Operations
 from logflume.errors import ConfigurationError, IndexOutage
 from logflume.serverless import refuse_unsupported
+from logflume.verdicts import ItemAnswer, ItemError, Verdict, verdict
 
 # What a collection of type TIMESERIES or VECTORSEARCH answers (opensearch-py issue 792).
 REASON = "Document ID is not supported in create/index operation request"

@@ -9,14 +9,13 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Protocol
 
-import msgspec
 from isal import isal_zlib
 
 from logflume.backoff import full_jitter
 from logflume.errors import IndexOutage
+from logflume.verdicts import ItemAnswer, ItemError, Verdict, all_created, blames_the_body, items_of, verdict
 
 # Waiting for a busy cluster costs Lambda time; after this the records go back to the stream, which keeps them.
 PATIENCE_S = 60.0
@@ -30,83 +29,6 @@ _GZIP_WBITS = 31
 # So many operations of one request refused for one reason are no bad documents but a wrong mapping or template.
 MASS_REJECTION_SHARE = 0.2
 MASS_REJECTION_MIN = 100
-
-# Error types that say the index or our rights are at fault, not the document (status 400, 403 or 404 alike).
-_OUTAGE_TYPES = frozenset(
-    {
-        "security_exception",
-        "validation_exception",  # the cluster's shard limit
-        "index_closed_exception",
-        "index_not_found_exception",
-        "authorization_exception",
-    }
-)
-_BLOCK_TYPE = "cluster_block_exception"
-# What a Serverless collection of another type than SEARCH says to every document (an illegal_argument_exception).
-_IDS_REFUSED = "Document ID is not supported"
-
-
-class Verdict(Enum):
-    """What an item's answer asks for."""
-
-    CREATED = "created"
-    DUPLICATE = "duplicate"
-    RETRY = "retry"
-    REJECTED = "rejected"
-    BLOCKED = "blocked"
-    OUTAGE = "outage"
-
-
-class ItemError(msgspec.Struct):
-    """Why an item failed."""
-
-    type: str = ""
-    reason: str = ""
-
-
-class ItemAnswer(msgspec.Struct):
-    """One item of a `_bulk` answer."""
-
-    status: int
-    error: ItemError | None = None
-
-
-class _Item(msgspec.Struct):
-    create: ItemAnswer
-
-
-class _Answer(msgspec.Struct):
-    items: list[_Item]
-
-
-class _Refusal(msgspec.Struct):
-    error: ItemError
-
-
-_answer = msgspec.json.Decoder(_Answer)
-_refusal = msgspec.json.Decoder(_Refusal)
-
-# Only what is read comes back, whatever the server would like to say.
-FILTER_PATH = "items.*.status,items.*.error.type,items.*.error.reason"
-_CREATED = '{"create":{"status":201}}'
-
-
-def verdict(item: ItemAnswer) -> Verdict:
-    """An item's verdict: by error type first, by status second."""
-    kind = item.error.type if item.error else ""
-    if kind == _BLOCK_TYPE:
-        return Verdict.RETRY if item.status == 429 else Verdict.BLOCKED
-    if kind in _OUTAGE_TYPES or (item.error and item.error.reason.startswith(_IDS_REFUSED)):
-        return Verdict.OUTAGE
-    if 200 <= item.status < 300:
-        return Verdict.CREATED
-    if item.status == 409:
-        return Verdict.DUPLICATE
-    if item.status == 429 or item.status >= 500:
-        return Verdict.RETRY
-    if item.status in (401, 403, 404):
-        return Verdict.OUTAGE
-    return Verdict.REJECTED
 
 
 class Operations:
@@ -225,7 +147,7 @@ class Bulk:
             return indices, f"{type(error).__name__}: {error}"
         finally:
             done.latencies_ms.append(round((self._clock() - began) * 1000, 1))
-        if status == 413 or (status == 400 and _blames_the_body(text)):
+        if status == 413 or (status == 400 and blames_the_body(text)):
             if len(indices) == 1:
                 _reject(done, {indices[0]: ItemError(f"request_{status}", text[:500])}, len(operations), tolerant)
             else:
@@ -236,10 +158,10 @@ class Bulk:
             return indices, f"HTTP {status} {text[:200]}"
         if not 200 <= status < 300:
             raise IndexOutage(f"http_{status}", text[:500])
-        if '"error"' not in text and text.count(_CREATED) == len(indices):
+        if all_created(text, len(indices)):
             done.created += len(indices)  # as nearly always; nothing to look at one by one
             return [], ""
-        items = _read(text, len(indices))
+        items = items_of(text, len(indices))
         if items is None:
             return indices, "unreadable answer"
         return self._sort(indices, items, done, len(operations), tolerant=tolerant)
@@ -286,23 +208,6 @@ def _reject(done: Delivery, refused: dict[int, ItemError], operations: int, tole
         raise IndexOutage("mass_rejection", f"{count} of {operations} operations: {kind}: {example[:300]}")
 
 
-def _blames_the_body(text: str) -> bool:
-    """Whether a 400 is OpenSearch's own about what the body holds; a wrong path or a proxy names no error type."""
-    try:
-        return bool(_refusal.decode(text).error.type)
-    except (msgspec.DecodeError, UnicodeError):
-        return False
-
-
 def _gzip(chunks: Iterable[bytes]) -> bytes:
     packer = isal_zlib.compressobj(_GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP_WBITS)
     return b"".join([*map(packer.compress, chunks), packer.flush()])
-
-
-def _read(text: str, count: int) -> list[ItemAnswer] | None:
-    """The items' answers in order, or None where the answer is cut or not what was asked for."""
-    try:
-        items = _answer.decode(text).items
-    except (msgspec.DecodeError, UnicodeError):
-        return None
-    return [item.create for item in items] if len(items) == count else None

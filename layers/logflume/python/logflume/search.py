@@ -25,11 +25,11 @@ from opensearchpy.serializer import Serializer
 from urllib3.connectionpool import HTTPConnectionPool
 
 from logflume import serverless
-from logflume.bulk import FILTER_PATH
 from logflume.connections import IDLE_S, Keeping
 from logflume.credentials import Basic, Login, Pair, Signature, secret_login, signing_region
 from logflume.environment import variable
 from logflume.errors import CertificateRefused, ConfigurationError, IndexOutage
+from logflume.verdicts import FILTER_PATH
 
 if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient
