@@ -3,7 +3,7 @@
 The reader's and the indexer's own code run on a file. Kinesis is replaced by a spool on disk, OpenSearch by a sender
 that discards the (gzipped) bodies and answers "created" for every operation.
 
-    python -m bench.pipeline FILE [--source NAME]
+    python -m bench.pipeline FILE [--source NAME] [--config FILE]
 """
 
 import argparse
@@ -16,11 +16,13 @@ from threading import Lock
 from isal import isal_zlib
 
 from bench import measure
-from bench.spool import FAR, Spool, reading, source_of
+from bench.spool import CONFIG, FAR, Spool, reading, source_of
+from logflume import sources
 from logflume.bulk import Bulk
 from logflume.deadletters import DeadLetters
 from logflume.indexer import Indexer, StreamRecord
 from logflume.limits import MIB
+from logflume.rules import Rulebook
 
 # What one invocation of the indexer gets: Lambda's payload limit of 6 MB, less base64.
 _INVOCATION_BYTES = 4 * MIB
@@ -60,9 +62,10 @@ class Discard:
         return 200, answer
 
 
-def run(path: Path, source_name: str | None) -> dict[str, object]:
+def run(path: Path, source_name: str | None, config: Path = CONFIG) -> dict[str, object]:
     """Read and index the file; the figures."""
-    source = source_of(path, source_name)
+    configured = sources.load(config)
+    source = source_of(path, source_name, configured)
     baseline = measure.resident_mb()
     measure.reset_peak()
     reader_cpu, indexer_cpu, sender = measure.Cpu(), measure.Cpu(), Discard()
@@ -73,7 +76,7 @@ def run(path: Path, source_name: str | None) -> dict[str, object]:
             one.read()
         if one.error:
             raise SystemExit(f"bench: {path.name}: {one.error}")
-        indexer = Indexer(Bulk(sender), _NoDeadLetters())
+        indexer = Indexer(Bulk(sender), _NoDeadLetters(), rules=Rulebook(configured).of)
         indexed = 0
         for records in invocations(spool.records()):
             with indexer_cpu:
@@ -115,9 +118,10 @@ def main() -> None:
     """Parse the command line and print the figures."""
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline", description=__doc__.split("\n\n")[0])
     parser.add_argument("file", type=Path, help="a log file, gzipped or plain (python -m bench.generate makes some)")
-    parser.add_argument("--source", help="read it as this source of infra/config/pipeline.toml, not by its name")
+    parser.add_argument("--source", help="read it as this source, not by its name")
+    parser.add_argument("--config", type=Path, default=CONFIG, help="the sources (default: infra/config/pipeline.toml)")
     options = parser.parse_args()
-    measure.report(run(options.file, options.source))
+    measure.report(run(options.file, options.source, options.config))
 
 
 if __name__ == "__main__":

@@ -10,12 +10,14 @@ from aws_lambda_powertools.metrics import MetricUnit
 from botocore.config import Config
 
 from logflume import metrics as names
+from logflume import sources
 from logflume.bulk import Bulk
 from logflume.deadletters import DeadLetters
 from logflume.environment import variable
 from logflume.indexer import SENDERS, Indexer, StreamRecord
 from logflume.observability import observe
 from logflume.poison import Poison
+from logflume.rules import Rulebook
 from logflume.search import TIMEOUT_S, SearchClient, deployed_endpoint
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ logger, metrics = observe()
 
 _search = SearchClient(deployed_endpoint(), connections=SENDERS)
 _dead_letters = DeadLetters(boto3.client("s3"), variable("DEADLETTER_BUCKET"))
-_indexer = Indexer(Bulk(_search), _dead_letters)
+_indexer = Indexer(Bulk(_search), _dead_letters, rules=Rulebook(sources.load()).of)
 # A ledger that is out must not cost an attempt its time, and a repeated request would count twice.
 _brief = Config(connect_timeout=2, read_timeout=2, retries={"mode": "standard", "total_max_attempts": 1})
 _poison = Poison(boto3.client("dynamodb", config=_brief), variable("LEDGER_TABLE"), _dead_letters)

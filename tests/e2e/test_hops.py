@@ -26,7 +26,7 @@ PAGE_DOCUMENTS = 200
 @pytest.fixture
 def short(world: World) -> World:
     """A second deployment on the same cloud, whose reader has to stop after ten seconds."""
-    context = {"deployment": "hops", "reader_timeout_s": str(TIMEOUT_S)}
+    context = {"deployment": "hops", "index_prefix": "hops", "reader_timeout_s": str(TIMEOUT_S)}
     outputs = deploy(world.cloud, context=context)
     cloud = world.cloud
     return World(cloud, Deployment("hops", "local", outputs, cloud.session(), cloud.aws_url))
@@ -74,14 +74,14 @@ def arrived(world: World, ref: ObjectRef, count: int) -> Iterator[tuple[int, byt
         return answer if status == 200 else None
 
     def number() -> int | None:
-        world.deployment.opensearch("POST", "/logs-*/_refresh")
-        answer = ask("/logs-*/_count", {"query": by_object})
+        world.deployment.opensearch("POST", "/hops-*/_refresh")
+        answer = ask("/hops-*/_count", {"query": by_object})
         return int(answer["count"]) if answer and answer["count"] >= count else None
 
     assert world.until(f"{count} documents of {ref}", number) == count
     query: dict[str, Any] = {"size": PAGE_DOCUMENTS, "query": by_object, "sort": [{"log.offset": "asc"}]}
     while True:
-        hits = world.until("a page of documents", lambda: ask("/logs-*/_search", query))["hits"]["hits"]
+        hits = world.until("a page of documents", lambda: ask("/hops-*/_search", query))["hits"]["hits"]
         for hit in hits:
             yield hit["_source"]["log"]["offset"], hashlib.sha256(hit["_source"]["message"].encode()).digest()
         if len(hits) < PAGE_DOCUMENTS:

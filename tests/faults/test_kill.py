@@ -37,7 +37,7 @@ def drop(aws: Aws, text: Text, file: Path) -> ObjectRef:
 def deliveries(spool: Spool, text: Text) -> Counter[int]:
     """How often each event arrived, by its id's offset; that each is what the text has there is asserted."""
     found: Counter[int] = Counter()
-    for offsets, events, cut in spool.slices():
+    for offsets, events, cut, _ in spool.slices():
         assert not cut
         assert offsets == list(accumulate((len(event) + 1 for event in events[:-1]), initial=offsets[0]))
         arrived = b"\n".join(events) + b"\n"

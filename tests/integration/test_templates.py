@@ -61,7 +61,7 @@ def send(server: RealOpenSearch, to: Source, *events: dict[str, Any] | bytes, at
     """Index these events of one object, from offset `at`, as the indexer does."""
     lines = [event if isinstance(event, bytes) else json.dumps(event).encode() for event in events]
     of = header(parser=to.parser, index=to.index_rule(PREFIX), modified_ms=1_795_000_000_000)
-    body = Documents(of).build(Slice(list(range(at, at + len(lines))), lines, {}))
+    body = Documents(of).build(Slice(list(range(at, at + len(lines))), lines, {})).operations
     return deliver(server.url, Operations([body], len(lines)), timeout_s=60)
 
 

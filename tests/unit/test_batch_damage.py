@@ -267,7 +267,7 @@ def assert_refused_or_indexable(data: bytes) -> None:
         assert refused.reason in {reason for _, reason in HOSTILE.values()}
         return
     for piece in pieces:
-        lines = Documents(found).build(piece).split(b"\n")
+        lines = Documents(found).build(piece).operations.split(b"\n")
         assert len(lines) == 2 * len(piece.events) + 1
         for action, source, offset in zip(lines[::2], lines[1::2], piece.offsets, strict=False):
             create = msgspec.json.decode(action)["create"]

@@ -27,8 +27,8 @@ def build(
     header: Header, *events: bytes, cut: dict[int, int] | None = None
 ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """(action, source) of each event; offsets are 0, 1000, …"""
-    operations = Documents(header).build(Slice([i * 1000 for i in range(len(events))], list(events), cut or {}))
-    *lines, rest = operations.split(b"\n")
+    built = Documents(header).build(Slice([i * 1000 for i in range(len(events))], list(events), cut or {}))
+    *lines, rest = built.operations.split(b"\n")
     assert rest == b""
     assert len(lines) == 2 * len(events)
     pairs = []
@@ -88,7 +88,7 @@ def test_a_cut_event_is_flagged_with_its_full_length(header: Header) -> None:
 
 def test_a_json_line_is_spliced_as_it_is() -> None:
     line = b'{"a":1.0,"big":12345678901234567890123,"nested":{"log":1,"tags":[]},"b" : "x"}'
-    operation = Documents(JSON).build(Slice([7], [line], {}))
+    operation = Documents(JSON).build(Slice([7], [line], {})).operations
     assert operation.endswith(line[1:] + b"\n")
     found = source(JSON, line)
     assert found["nested"] == {"log": 1, "tags": []}

@@ -16,6 +16,8 @@ from logflume.bulk import OUTAGE_PAUSE_S, Bulk
 from logflume.deadletters import DeadLetters
 from logflume.indexer import BODY_BYTES, TOLERANT_AFTER_MS, Indexer, Report, StreamRecord
 from logflume.limits import EVENT_MAX_BYTES, S3_MAX_KEY_BYTES
+from logflume.rules import Rules
+from logflume.sources import Source
 from tests.fakes import headers
 
 NOW_MS = 1_800_000_000_000
@@ -109,12 +111,15 @@ def records(
     return StreamRecord(str(first), record.data, arrived_ms)
 
 
-def run(server: OpenSearch, given: list[StreamRecord], *, body_bytes: int = 10_000) -> tuple[Report, Bucket]:
+def run(
+    server: OpenSearch, given: list[StreamRecord], *, body_bytes: int = 10_000, rules: Rules | None = None
+) -> tuple[Report, Bucket]:
     clock, bucket = Clock(), Bucket()
     indexer = Indexer(
         Bulk(server, clock=clock, sleep=clock.sleep),
         DeadLetters(bucket, "dead", clock=lambda: NOW_MS / 1000),  # type: ignore[arg-type]
         body_bytes=body_bytes,
+        rules=lambda source: rules,
         clock=lambda: NOW_MS / 1000,
     )
     before = threading.active_count()
@@ -241,6 +246,21 @@ def test_a_rejected_event_goes_to_the_dead_letters_and_its_neighbours_are_indexe
     assert letter["index"] == "logs-text-2027.01.15"
     assert letter["error"] == "mapper_parsing_exception"
     assert letter["header"]["key"] == "drop/a.log"
+
+
+def test_of_events_that_a_rule_drops_in_part_the_rejected_one_is_the_dead_letter() -> None:
+    keep_even = {"type": "drop_event", "when": "odd == true"}
+    members = {"name": "app", "match": [], "parser": "json", "processors": [keep_even]}
+    server = OpenSearch(lambda source: (400, "mapper_parsing_exception") if source["n"] == 8 else None)
+    events = [b'{"n":%d,"odd":%b}' % (n, b"true" if n % 2 else b"false") for n in range(50)]
+    given = [records(events, header("a", "rules")), records(events[1::2], header("b", "rules"), first=1)]
+    report, bucket = run(server, given, body_bytes=1200, rules=Rules(msgspec.convert(members, Source)))
+    assert report.unfinished is None
+    assert {source["n"] for source in server.documents.values()} == {*range(0, 50, 2)} - {8}
+    assert report.counts["dropped"] == 50
+    (letter,) = bucket.letters()
+    assert letter["event"] == events[8].decode()
+    assert letter["offset"] == sum(len(event) + 1 for event in events[:8])
 
 
 def test_an_event_that_is_no_text_is_dead_lettered_in_base64() -> None:

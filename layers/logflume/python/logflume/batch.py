@@ -28,6 +28,7 @@ from msgspec import Meta
 from logflume.errors import BatchDamaged
 from logflume.limits import (
     BATCH_MAX_CONTAINERS,
+    BATCH_MAX_CONTEXT_CHARACTERS,
     BATCH_MAX_EVENTS,
     BATCH_MAX_RAW_BYTES,
     BATCH_MAX_STREAM_BYTES,
@@ -69,8 +70,9 @@ _Id = Annotated[str, Meta(pattern=r"\A[0-9A-Za-z._-]{1,128}\Z")]
 _Bucket = Annotated[str, Meta(max_length=255)]
 _Key = Annotated[str, Meta(max_length=S3_MAX_KEY_BYTES)]
 _Time = Annotated[int, Meta(ge=0, le=TIME_MAX_MS)]
-_Parser = Annotated[str, Meta(pattern=r"\A(json|text)\Z")]
+_Parser = Annotated[str, Meta(pattern=r"\A(json|text|rules)\Z")]
 _Partition = Annotated[str, Meta(pattern=r"\A(day|month|none)\Z")]
+_Context = Annotated[str, Meta(max_length=BATCH_MAX_CONTEXT_CHARACTERS)]
 _Oversize = Annotated[str, Meta(pattern=r"\A(truncate|reference)\Z")]
 
 
@@ -103,6 +105,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     modified_ms: _Time
     created_ms: int
     oversize: _Oversize = "truncate"
+    context: _Context = ""
     v: int = VERSION
 
 

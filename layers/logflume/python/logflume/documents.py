@@ -1,7 +1,7 @@
 """Documents: an event becomes the two lines of its `_bulk` operation, action and source, each ending with LF.
 
-Every event becomes exactly one document, in order; none is dropped or refused here. What cannot be understood arrives
-as text in `message` with a tag that says why. Members that are ours:
+Every event becomes exactly one document, in order, unless its source's rules drop it; none is refused here. What cannot
+be understood arrives as text in `message` with a tag that says why. Members that are ours:
 
     @timestamp   the event's time; the object's LastModified where the event names none
     log          file.path (the object), offset (of the event, in bytes), object_id; `length` where it was cut
@@ -12,20 +12,22 @@ The index's name depends on event time and object only, never on the clock: an i
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-import msgspec
 from msgspec import UNSET
 from msgspec.json import encode
 
 from logflume.batch import Header, Slice
 from logflume.limits import OFFSET_DIGITS
 from logflume.parsing import json_lines, text, timestamps
+from logflume.parsing.interruption import limited
+from logflume.parsing.moments import Moment
+from logflume.rules import UNPARSED_TIMESTAMP, Event, Rules
 
 TRUNCATED = "_truncated"
 OUT_OF_RANGE = "_timestamp_out_of_range"
-UNPARSED_TIMESTAMP = "_timestamp_unparsed"
+UNKNOWN_SOURCE = "_source_unknown"
 
 # Event times outside this window around the object's LastModified go to LastModified's index: one file with odd
 # dates must not create a thousand indices.
@@ -34,6 +36,9 @@ FUTURE_MS = 86_400_000
 
 _MAX_INDEX_BYTES = 255  # OpenSearch: index names; lowercase, and none of \ / * ? " < > | , # : or space
 _PARTS = 7  # of an operation: action, offset, our members, offset, separator, the event, end
+_PLAIN_PROBE = json_lines.Probe()
+# Members that must be merged with ours; without them, the others stand behind ours as they are.
+_COLLIDING = frozenset(("log", *(f"log.{name}" for name in (*json_lines.DOTTED, "length", "timestamp"))))
 _NOT_IN_INDEX = re.compile(r"[^a-z0-9._-]+")
 
 
@@ -48,14 +53,23 @@ def event_id(lineage: str, offset: int) -> str:
     return f"{lineage}{offset:0{OFFSET_DIGITS}d}"
 
 
+class Built(NamedTuple):
+    """Operations, and which of the slice's events they are of: the others were dropped by a rule."""
+
+    kept: Sequence[int]
+    operations: bytes
+
+
 class Documents:
     """Builds the documents of one batch's events; one instance per header, which all of them share.
 
     A slice's operations are one join over columns: per event, seven parts, most of them the same for all.
     """
 
-    def __init__(self, header: Header) -> None:
+    def __init__(self, header: Header, rules: Rules | None = None) -> None:
+        """`rules` are those of the header's source; a batch that needs them and has none becomes messages."""
         self._header = header
+        self._rules = rules
         self._path = f"s3://{header.bucket}/{header.key}"
         self._actions: dict[str, bytes] = {}
         self._default_time = timestamps.to_iso(header.modified_ms)
@@ -64,12 +78,23 @@ class Documents:
         with_time = b'"@timestamp":' + encode(self._default_time) + b","
         self._own_time = b'"}}\n{"log":' + metadata + b',"offset":'
         self._given_time = b'"}}\n{' + with_time + b'"log":' + metadata + b',"offset":'
+        self._behind_time = b'","log":' + metadata + b',"offset":'
+        self._earliest_ms, self._latest_ms = header.modified_ms - PAST_MS, header.modified_ms + FUTURE_MS
+        self._default_moment = (header.modified_ms, self._default_time)
+        # By the first ten characters of an ISO 8601 time in UTC, of which there are few within the window.
+        self._actions_by_day: dict[str, bytes] = {}
 
-    def build(self, piece: Slice) -> bytes:
+    def build(self, piece: Slice) -> Built:
         """The operations of a slice, one after the other."""
-        if self._header.parser == "json":
-            return self._json(piece)
-        return self._plain(piece)
+        match self._header.parser:
+            case "json":
+                return Built(range(len(piece.events)), self._json(piece))
+            case "text":
+                return Built(range(len(piece.events)), self._plain(piece))
+            case _ if self._rules and self._rules.probe:
+                return Built(range(len(piece.events)), self._dated_lines(piece, self._rules, self._rules.probe))
+            case _:
+                return self._ruled(piece)
 
     def _plain(self, piece: Slice) -> bytes:
         quoted = text.quote(piece.events)
@@ -80,7 +105,7 @@ class Documents:
 
     def _json(self, piece: Slice) -> bytes:
         """The lines' own bytes behind our members, where that is allowed."""
-        times = json_lines.probe(piece.events)
+        times = _PLAIN_PROBE.look(piece.events)
         parts = self._columns(piece.offsets, b"},", [line[1:] for line in piece.events], b"\n")
         special = {*piece.cut}
         if times is not None:
@@ -90,6 +115,28 @@ class Documents:
         for i in special:
             _replace(parts, i, self._decoded(piece.offsets[i], piece.events[i], piece.cut.get(i)))
         return b"".join(parts)
+
+    def _dated_lines(self, piece: Slice, rules: Rules, probe: json_lines.Probe) -> bytes:
+        """As `_json`, for rules that do nothing but find the time: what of a line is not plain goes the long way."""
+        moments = rules.moments(probe.look(piece.events), self._header.modified_ms) or [None] * len(piece.events)
+        plain = [moment if moment and self._in_range(moment[0]) else None for moment in moments]
+        parts = self._timed_columns(piece.offsets, plain, [line[1:] for line in piece.events])
+        for i in {*piece.cut, *(i for i, moment in enumerate(plain) if moment is None)}:
+            _replace(parts, i, self._applied(rules, piece.offsets[i], piece.events[i], piece.cut.get(i)))
+        return b"".join(parts)
+
+    def _timed_columns(self, offsets: list[int], moments: list[Moment | None], bodies: list[bytes]) -> list[bytes]:
+        """As `_columns`, but of these times, all in range, where they are known."""
+        parts = self._columns(offsets, b"},", bodies, b"\n")
+        known = [moment or self._default_moment for moment in moments]
+        times = encode([moment[1] for moment in known])[2:-2].split(b'","')
+        behind = self._behind_time
+        parts[2::_PARTS] = [b'"}}\n{"@timestamp":"' + when + behind for when in times]
+        if min(known)[1][:10] == max(known)[1][:10]:
+            parts[0::_PARTS] = [self._action_of(known[0])] * len(known)
+        else:
+            parts[0::_PARTS] = [self._action_of(moment) for moment in known]
+        return parts
 
     def _columns(self, offsets: list[int], before: bytes, bodies: list[bytes], behind: bytes) -> list[bytes]:
         """Every event's operation in `_PARTS` parts, as if all were of the default time."""
@@ -101,14 +148,61 @@ class Documents:
         parts[5::_PARTS] = bodies
         return parts
 
-    def _redate(self, parts: list[bytes], i: int, own_time: msgspec.Raw) -> bool:
+    def _redate(self, parts: list[bytes], i: int, own_time: object) -> bool:
         """Give the event the index of its own time, if that is one to go by."""
-        when = timestamps.from_json(own_time)
+        when = timestamps.from_value(own_time)
         if when is None or not self._in_range(when):
             return False
         parts[_PARTS * i] = self._action(timestamps.partition(when, self._header.index.partition))
         parts[_PARTS * i + 2] = self._own_time
         return True
+
+    def _ruled(self, piece: Slice) -> Built:
+        """What the source's rules make of each event; those that they drop are left out."""
+        kept, moments, bodies, special = [], [], [], {}
+        rules, context, modified_ms = self._rules, self._header.context, self._header.modified_ms
+        with limited():
+            for i, event in enumerate(piece.events):
+                moment, body = None, b""
+                if rules is None or i in piece.cut:
+                    why = () if rules else (UNKNOWN_SOURCE,)
+                    special[len(kept)] = self._as_message(piece.offsets[i], event, piece.cut.get(i), *why)
+                else:
+                    found = rules.apply(event, context, modified_ms)
+                    if found is None:
+                        continue
+                    if self._is_plain(found):
+                        moment = found.moment
+                        del found.members[json_lines.TIMESTAMP]
+                        body = encode(found.members)[1:]
+                    else:
+                        special[len(kept)] = self._dated(piece.offsets[i], *found)
+                kept.append(i)
+                moments.append(moment)
+                bodies.append(body)
+        if not kept:
+            return Built(kept, b"")
+        parts = self._timed_columns([piece.offsets[i] for i in kept], moments, bodies)
+        for place, operation in special.items():
+            _replace(parts, place, operation)
+        return Built(kept, b"".join(parts))
+
+    def _applied(self, rules: Rules, offset: int, event: bytes, length: int | None) -> bytes:
+        """One event's operation by rules that drop none."""
+        found = rules.apply(event, self._header.context, self._header.modified_ms) if length is None else None
+        return self._dated(offset, *found) if found else self._as_message(offset, event, length)
+
+    def _is_plain(self, found: Event) -> bool:
+        """Whether the event's members stand behind ours as they are, under the time that a rule found."""
+        members, tags, moment = found
+        return (
+            moment is not None
+            and not tags
+            and members.get(json_lines.TIMESTAMP) is moment[1]
+            and self._earliest_ms <= moment[0] <= self._latest_ms
+            and len(members) > 1
+            and _COLLIDING.isdisjoint(members)
+        )
 
     def _decoded(self, offset: int, line: bytes, length: int | None) -> bytes:
         """The line decoded, repaired and encoded again, or as a message where it is no JSON object."""
@@ -116,11 +210,15 @@ class Documents:
         found = json_lines.decode(readable) if length is None else None
         if found is None:
             return self._as_message(offset, line, length, json_lines.PARSE_FAILURE)
+        return self._dated(offset, found, tags)
+
+    def _dated(self, offset: int, found: dict[str, Any], tags: list[str], moment: Moment | None = None) -> bytes:
+        """The members' operation, in the index of their own time if that is one to go by; `moment` is known of it."""
         metadata = self._metadata(offset)
         date, when = self._default_date, self._default_time
         if json_lines.TIMESTAMP in found:
             own = found.pop(json_lines.TIMESTAMP)
-            milliseconds = timestamps.from_value(own)
+            milliseconds = moment[0] if moment and own is moment[1] else timestamps.from_value(own)
             if milliseconds is None:
                 tags.append(UNPARSED_TIMESTAMP)
                 metadata["timestamp"] = own if isinstance(own, str) else encode(own).decode()
@@ -160,8 +258,21 @@ class Documents:
             action = self._actions[date] = encode({"create": create})[:-3]
         return action
 
+    def _action_of(self, moment: Moment) -> bytes:
+        """The action line of an event of this time, which is in range."""
+        day = moment[1][:10]
+        action = self._actions_by_day.get(day)
+        if action is None:
+            date = timestamps.partition(moment[0], self._header.index.partition)
+            action = self._actions_by_day[day] = self._action(date)
+        return action
+
+    def _head(self, when: str) -> bytes:
+        """Our members up to the offset, for this time."""
+        return b'"}}\n{"@timestamp":"' + when.encode() + self._behind_time
+
     def _in_range(self, milliseconds: int) -> bool:
-        return -PAST_MS <= milliseconds - self._header.modified_ms <= FUTURE_MS
+        return self._earliest_ms <= milliseconds <= self._latest_ms
 
 
 def _merge(found: dict[str, Any], metadata: dict[str, Any], tags: list[str]) -> dict[str, Any]:

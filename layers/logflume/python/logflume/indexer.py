@@ -19,11 +19,14 @@ import msgspec
 
 from logflume import batch
 from logflume.batch import Header, Slice
-from logflume.bulk import Bulk, Delivery, ItemError, Operations
+from logflume.bulk import Bulk, Delivery, Operations
 from logflume.deadletters import DeadLetters, Letter, with_event
 from logflume.documents import Documents, event_id
 from logflume.errors import BatchDamaged, IndexOutage
 from logflume.limits import EVENT_MAX_BYTES, KIB, MIB
+from logflume.rules import Rules
+from logflume.sources.source import RULES
+from logflume.verdicts import ItemError
 
 BODY_BYTES = 6 * MIB  # uncompressed; OpenSearch recommends 5 to 15 MiB
 SENDERS = 2
@@ -59,7 +62,7 @@ class _Origin(NamedTuple):
     first: int
     record: int
     piece: int
-    events: range
+    events: Sequence[int]
     header: Header
 
 
@@ -89,12 +92,14 @@ class Indexer:
         *,
         body_bytes: int = BODY_BYTES,
         senders: int = SENDERS,
+        rules: Callable[[str], Rules | None] = lambda source: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._bulk = bulk
         self._dead_letters = dead_letters
         self._body_bytes = body_bytes
         self._senders = senders
+        self._rules = rules
         self._clock = clock
 
     def run(self, records: Sequence[StreamRecord], *, deadline: float) -> Report:
@@ -127,12 +132,12 @@ class Indexer:
                 self._dead_letters.put_record(record.data, error.reason)
                 report.counts["records_damaged"] += 1
                 continue
-            documents = Documents(header)
+            documents = Documents(header, self._rules(header.source) if header.parser == RULES else None)
             for place, piece in enumerate(slices):
                 if piece.cut and header.oversize == BY_REFERENCE:
                     self._refer(header, piece)
                     report.counts["oversize"] += len(piece.cut)
-                for events, chunk in _chunks(documents, piece, _wanted(header, piece), self._body_bytes):
+                for events, chunk in _chunks(documents, piece, _wanted(header, piece), self._body_bytes, report.counts):
                     if body.chunks and body.size + len(chunk) > self._body_bytes:
                         yield body
                         body = _Body()
@@ -225,16 +230,23 @@ def _wanted(header: Header, piece: Slice) -> list[range]:
     return [range(start, end) for start, end in zip([0, *(end + 1 for end in ends)], ends, strict=False)]
 
 
-def _chunks(documents: Documents, piece: Slice, wanted: list[range], limit: int) -> Iterable[tuple[range, bytes]]:
-    """The operations of these events, in parts that fit the limit, and which events each part holds."""
+def _chunks(
+    documents: Documents, piece: Slice, wanted: list[range], limit: int, counts: Counter[str]
+) -> Iterable[tuple[Sequence[int], bytes]]:
+    """The operations of these events, in parts that fit the limit, and which events each part holds.
+
+    Events that a rule drops are in none; `counts` has them as `dropped`.
+    """
     work = [events for events in reversed(wanted) if events]
     while work:
         events = work.pop()
         # A JSON string may be six times as long as its bytes: of a large slice, only a part is built at a time.
         if len(events) == 1 or piece.offsets[events[-1]] - piece.offsets[events[0]] <= limit // 3:
-            chunk = documents.build(piece if len(events) == len(piece.events) else _part(piece, events))
-            if len(chunk) <= limit or len(events) == 1:
-                yield events, chunk
+            built = documents.build(piece if len(events) == len(piece.events) else _part(piece, events))
+            if len(built.operations) <= limit or len(events) == 1:
+                counts["dropped"] += len(events) - len(built.kept)
+                if built.kept:
+                    yield [events[i] for i in built.kept] if len(built.kept) < len(events) else events, built.operations
                 continue
         half = len(events) // 2
         work += [events[half:], events[:half]]

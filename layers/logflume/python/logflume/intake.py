@@ -10,10 +10,14 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Protocol
 
+import msgspec
+
+from logflume import framing
 from logflume.batch import Header, IndexRule
 from logflume.compression import Caps
 from logflume.endings import UNAVAILABLE_DELAY_S, Endings, Report, Task
 from logflume.errors import ObjectError, ObjectUnavailable
+from logflume.framing import FramingOptions
 from logflume.ledger import Claim, Ledger, Refused
 from logflume.notifications import Message, ObjectRef, UnknownMessage
 from logflume.objects import LogObject, ObjectInfo
@@ -144,7 +148,8 @@ class Intake:
         facts |= {name: value for name, value in optional.items() if value is not None}
         pinned = {
             "source": source.name,
-            "parser": source.parser,
+            "parser": source.parsing,
+            "framing": msgspec.json.encode(source.framing).decode(),
             "index": rule.prefix,
             "partition": rule.partition,
             "ids": "event" if rule.ids else "none",
@@ -186,6 +191,7 @@ class Intake:
             stop_at=self._deadline - self._wrap_up_s,
             checkpoint_s=min(CHECKPOINT_S, self._wrap_up_s),
             caps=self._caps,
+            framing=partial(framing.build, msgspec.json.decode(pinned["framing"], type=FramingOptions)),
             lineages=self._ledger.lineages if pinned["identity"] == "content" else None,
             clock=self._clock,
         )

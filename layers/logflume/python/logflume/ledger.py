@@ -43,8 +43,9 @@ class Position:
 
     `boundary` is the decompressed offset of the next event; `edge` (on the 1 MiB grid) is where `state`, the
     decoder's packed state, stands, at or before the boundary. The counts are of what lies before the boundary.
-    With content identity, `chain` is the digest chain at the edge, `fingerprint` the object's, and `lineage` what was
-    decided; until then nothing is delivered, and the edge runs ahead of a boundary of 0.
+    `framing` is the framing's own state at the boundary. With content identity, `chain` is the digest chain at the
+    edge, `fingerprint` the object's, and `lineage` what was decided; until then nothing is delivered, and the edge runs
+    ahead of a boundary of 0.
     """
 
     boundary: int = 0
@@ -56,6 +57,7 @@ class Position:
     fingerprint: str = ""
     lineage: str = ""
     lineage_modified_ms: int = 0
+    framing: str = ""
 
     @property
     def progress(self) -> int:

@@ -22,6 +22,7 @@ BATCH_MAX_STREAM_BYTES = BATCH_MAX_RAW_BYTES + 2 * MIB  # header, prefixes and o
 BATCH_MAX_WINDOW_BYTES = 16 * MIB  # zstd; a power of two that holds the largest stream
 BATCH_MAX_CONTAINERS = 16  # arrays and maps in one message; the largest of ours, a slice with cut events, has four
 BATCH_MAX_STRING_BYTES = 64 * KIB
+BATCH_MAX_CONTEXT_CHARACTERS = 32 * KIB
 OFFSET_DIGITS = 15  # of a byte offset in an event's id: offsets are below 10^15
 TIME_MAX_MS = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z, the last that a datetime holds
 S3_MAX_KEY_BYTES = 1024  # S3 user guide, "Naming Amazon S3 objects": UTF-8 bytes

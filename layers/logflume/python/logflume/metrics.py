@@ -36,6 +36,7 @@ INDEXER: Mapping[str, tuple[str, MetricUnit]] = {
     "rejected": ("EventsRejected", _COUNT),
     "oversize": ("EventsOversize", _COUNT),
     "records_damaged": ("RecordsDamaged", _COUNT),
+    "dropped": ("EventsDropped", _COUNT),
     "records_poisonous": ("RecordsPoisonous", _COUNT),
     "retries": ("IndexRetries", _COUNT),
     "requests": ("BulkRequests", _COUNT),

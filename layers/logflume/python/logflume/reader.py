@@ -6,7 +6,7 @@ their ids are the same.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,6 +17,7 @@ from logflume.batch import BatchWriter, Header, Record, Slice
 from logflume.compression import Caps, Source
 from logflume.descent import Descent, UnprovedError
 from logflume.errors import LogflumeError, ObjectError
+from logflume.framing.contract import Framing
 from logflume.framing.lines import Lines
 from logflume.ledger import Claim, Position
 from logflume.limits import MIB, STEP_BYTES
@@ -59,35 +60,61 @@ class Progress:
 
 
 class _Delivery:
-    """Steps to events to batches, from one boundary on."""
+    """Steps to events to batches, from where the framing stands on; `put` gets each batch with the framing's state."""
 
-    def __init__(self, header: Header, boundary: int, put: Callable[[Record], None]) -> None:
-        self._begin = boundary
-        self._lines = Lines(boundary)
-        self._writer = BatchWriter(header, put)
+    def __init__(self, header: Header, framing: Framing, put: Callable[[Record, str], None]) -> None:
+        self._begin = framing.boundary
+        self._framing = framing
+        self._header = header
+        self._put = put
+        self._writer: BatchWriter | None = None
+        self._state = ""  # of the framing, where the events in the open batch end
+
+    @property
+    def boundary(self) -> int:
+        """Where the next event begins."""
+        return self._framing.boundary
 
     def add(self, step: Step) -> None:
         skip = self._begin - step.start
         if skip < len(step.data):
-            self._write(self._lines.push(step.data[skip:] if skip > 0 else step.data))
+            self._write(self._framing.push(step.data[skip:] if skip > 0 else step.data))
 
     def finish(self) -> int:
-        """The last event, where no line end follows it; the boundary behind everything."""
-        self._write(self._lines.finish())
-        return self._lines.boundary
+        """The last event, where nothing that ends it follows; the boundary behind everything."""
+        self._write(self._framing.finish())
+        return self._framing.boundary
 
     def close(self) -> None:
-        self._writer.close()
+        if self._writer:
+            self._writer.close()
 
-    def _write(self, piece: Slice) -> None:
-        self._writer.add(piece, self._lines.boundary)
+    def _write(self, pieces: Iterable[Slice]) -> None:
+        framing = self._framing
+        for piece in pieces:
+            if self._writer is None or framing.context != self._header.context:
+                self.close()
+                self._header = msgspec.structs.replace(self._header, context=framing.context)
+                self._writer = BatchWriter(self._header, self._emit)
+            if framing.state != self._state:
+                self.close()  # a batch has one state, which holds wherever in it a reader may have to resume
+                self._state = framing.state
+            self._writer.add(piece, framing.boundary)
+
+    def _emit(self, record: Record) -> None:
+        self._put(record, self._state)
+
+
+def _lines(at: int, state: str) -> Framing:
+    return Lines(at=at, state=state)
 
 
 class Reading:
     """One claimed object on its way into the stream.
 
     `read` runs to the object's end, to its damage, or until time is up; `error` then says why it was not the end, and
-    `position` what Kinesis has acknowledged. With `lineages`, the object may continue an earlier one.
+    `position` what Kinesis has acknowledged. With `lineages`, the object may continue an earlier one. `framing` makes
+    the object's framing from a boundary and the state there.
     """
 
     def __init__(
@@ -102,6 +129,7 @@ class Reading:
         checkpoint_s: float = CHECKPOINT_S,
         caps: Caps = Caps(),  # noqa: B008 - immutable
         lineages: Lineages | None = None,
+        framing: Callable[[int, str], Framing] = _lines,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.claim = claim
@@ -115,6 +143,7 @@ class Reading:
         self._checkpoint_s = checkpoint_s
         self._caps = caps
         self._lineages = lineages
+        self._framing = framing
         self._descent: Descent | None = None
         self._clock = clock
         self._tracker = Tracker(claim.position)
@@ -169,7 +198,8 @@ class Reading:
                         descent.add(step)
                     if step.snapshot:
                         chain = descent.chain if descent else b""
-                        self._tracker.passed(step.start + STEP_BYTES, step.snapshot, chain)
+                        boundary = delivery.boundary if delivery else 0
+                        self._tracker.passed(step.start + STEP_BYTES, step.snapshot, chain, boundary)
                     self._after(step)
             if descent and descent.unproved:
                 raise UnprovedError("ends before the content it would continue")
@@ -195,10 +225,11 @@ class Reading:
         header, lineage = self._header, self._descent and self._descent.lineage
         if lineage:
             header = msgspec.structs.replace(header, lineage=lineage.id, modified_ms=lineage.modified_ms)
-        return _Delivery(header, boundary, self._put)
+        framing = self._framing(boundary, self._tracker.framing_state)
+        return _Delivery(header, framing, self._put)
 
-    def _put(self, record: Record) -> None:
-        self._tracker.sent(self._producer.put(record.data), record)
+    def _put(self, record: Record, state: str) -> None:
+        self._tracker.sent(self._producer.put(record.data), record, state)
         self.progress.events += record.events
         self.progress.batches += 1
         self.progress.batch_bytes += len(record.data)

@@ -3,6 +3,7 @@
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from logflume.batch import Record
@@ -11,7 +12,7 @@ from logflume.ledger import Position
 from logflume.lineage import Lineage
 
 # Decoder states kept in memory at a time (87 KB each); above it every second one goes, and with it some precision.
-MAX_EDGES = 8
+MAX_EDGES = 16
 
 
 class _Sent(NamedTuple):
@@ -20,6 +21,7 @@ class _Sent(NamedTuple):
     future: Future[None]
     end: int
     events: int
+    framing: str
 
 
 class _Edge(NamedTuple):
@@ -40,14 +42,20 @@ class Tracker:
         self._proving = False
         self._final: int | None = None
 
-    def sent(self, future: Future[None], record: Record) -> None:
-        """A batch is on its way."""
-        self._sent.append(_Sent(future, record.end, record.events))
+    @property
+    def framing_state(self) -> str:
+        """The framing's state at the boundary that is reached."""
+        return self._reached.framing
 
-    def passed(self, offset: int, snapshot: Snapshot, chain: bytes) -> None:
-        """Decoding can start again at this edge, with this digest chain."""
+    def sent(self, future: Future[None], record: Record, framing: str = "") -> None:
+        """A batch is on its way; behind it the framing has this state."""
+        self._sent.append(_Sent(future, record.end, record.events, framing))
+
+    def passed(self, offset: int, snapshot: Snapshot, chain: bytes, boundary: int = 0) -> None:
+        """Decoding can start again at this edge, with this digest chain; events are known up to `boundary`."""
         self._edges.append(_Edge(offset, snapshot, chain))
         self._forget_edges()
+        self._keep_needed(boundary)
         if len(self._edges) > MAX_EDGES:
             self._edges = deque(edge for i, edge in enumerate(self._edges) if i % 2 == 0)
 
@@ -88,10 +96,27 @@ class Tracker:
             sent = self._sent.popleft()
             reached = self._reached
             self._reached = replace(
-                reached, boundary=sent.end, events=reached.events + sent.events, batches=reached.batches + 1
+                reached,
+                boundary=sent.end,
+                events=reached.events + sent.events,
+                batches=reached.batches + 1,
+                framing=sent.framing,
             )
         if self._final is not None and not self._sent:
             self._reached = replace(self._reached, boundary=self._final)
+
+    def _keep_needed(self, boundary: int) -> None:
+        """Keep the edges that a position can ever have: the newest before each batch's end, wherever that may be."""
+        ends = [sent.end for sent in self._sent]
+        open_from = ends[-1] if ends else self._reached.boundary  # the open batch may end anywhere from here on
+        kept: deque[_Edge] = deque()
+        for edge, following in pairwise(self._edges):
+            before_an_end = any(edge.offset <= end < following.offset for end in ends)
+            in_open_batch = edge.offset <= boundary and open_from < following.offset
+            if not kept or before_an_end or in_open_batch:
+                kept.append(edge)
+        kept.append(self._edges[-1])
+        self._edges = kept
 
     def _forget_edges(self) -> None:
         """Drop every edge that has a later one to resume from."""

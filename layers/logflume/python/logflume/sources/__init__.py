@@ -4,46 +4,14 @@ import glob
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
 
-import msgspec
-
-from logflume.batch import IndexRule
 from logflume.errors import ConfigurationError
-from logflume.sources.fields import declared
+from logflume.sources.source import Source
+
+__all__ = ["DEPLOYED_PATH", "Source", "Sources", "load"]
 
 # In the layer the file lies beside the package; elsewhere its path is given.
 DEPLOYED_PATH = Path(__file__).parents[2] / "pipeline.toml"
-
-
-class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One source; see `infra/config/pipeline.toml` for what the members mean."""
-
-    name: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=64)]
-    match: list[str]
-    parser: Literal["json", "text"] = "text"
-    index: Annotated[str, msgspec.Meta(max_length=200)] = ""
-    partition: Literal["day", "month"] | None = None
-    data_stream: bool = False
-    document_ids: bool = True
-    dynamic: bool = True
-    fields: dict[str, Any] = {}
-    identity: Literal["object", "content"] = "object"
-    oversize: Literal["truncate", "reference"] = "truncate"
-
-    def __post_init__(self) -> None:
-        if self.data_stream and self.partition:
-            raise ValueError("a data stream has no partition: it rolls over by itself")
-        declared(self.fields)
-
-    def index_rule(self, prefix: str) -> IndexRule:
-        """How this source's indices are named in a deployment with this prefix."""
-        partition = "none" if self.data_stream else self.partition or "day"
-        return IndexRule(self.index or f"{prefix}-{self.name}", partition, self.document_ids)
-
-
-class _File(msgspec.Struct, forbid_unknown_fields=True):
-    source: list[Source] = []
 
 
 class Sources:
@@ -61,6 +29,10 @@ class Sources:
         """The source that takes this key, if any does."""
         return next((source for source, pattern in self._sources if pattern.match(key)), None)
 
+    def get(self, name: str) -> Source | None:
+        """The source of this name, if there is one."""
+        return self._by_name.get(name)
+
     def named(self, name: str) -> Source:
         """The source of this name. Raises `ConfigurationError`."""
         try:
@@ -70,17 +42,10 @@ class Sources:
 
 
 def load(path: Path = DEPLOYED_PATH) -> Sources:
-    """Read a `pipeline.toml`. Raises `ConfigurationError` naming the file, the place and what is allowed there."""
-    try:
-        file = msgspec.toml.decode(path.read_bytes(), type=_File)
-    except OSError as error:
-        raise ConfigurationError(f"{path}: {error.strerror}") from error
-    except msgspec.DecodeError as error:
-        raise ConfigurationError(f"{path}: {error}") from error
-    names = [source.name for source in file.source]
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise ConfigurationError(f"{path}: more than one source named {', '.join(sorted(twice))}")
-    return Sources(file.source)
+    """Read a `pipeline.toml`. Raises `ConfigurationError` with all that is wrong: where, what, and what is allowed."""
+    from logflume.sources.files import read
+
+    return Sources(read(path))
 
 
 def _compile(patterns: list[str]) -> re.Pattern[str]:
