@@ -26,6 +26,7 @@ from logflume.intake import Intake
 from logflume.ledger import Ledger
 from logflume.objects import LogObject
 from logflume.poison import Poison
+from logflume.rules import Rulebook
 from logflume.sources import Sources
 from logflume.stream import Producer
 from tests.faults.interception import Faults
@@ -157,13 +158,18 @@ def load_reader(clients: dict[str, Any], clock: Clock, faults: Faults, configure
     return lambda event: module.handler(event, Context(clock, READER_TIMEOUT_S))
 
 
-def load_indexer(clients: dict[str, Any], clock: Clock, faults: Faults, search: OpenSearch) -> Function:
+def load_indexer(
+    clients: dict[str, Any], clock: Clock, faults: Faults, configured: Sources, search: OpenSearch
+) -> Function:
     """The indexer, to be called with an event."""
-    module = _load("indexer", clients, clock, faults)
+    with patch.object(sources, "load", lambda: configured):
+        module = _load("indexer", clients, clock, faults)
     dead_letters = DeadLetters(clients["s3"], DEAD_LETTERS, clock=clock)
     replaced = {
         "_search": search,
-        "_indexer": Indexer(Bulk(search, clock=clock, sleep=clock.sleep), dead_letters, clock=clock),
+        "_indexer": Indexer(
+            Bulk(search, clock=clock, sleep=clock.sleep), dead_letters, rules=Rulebook(configured).of, clock=clock
+        ),
         "_poison": Poison(clients["dynamodb"], TABLE, dead_letters, clock=clock),
     }
     _replace(module, replaced)

@@ -120,7 +120,7 @@ class Ingest:
         services = {"s3": self._s3, "dynamodb": self._dynamodb, "sqs": self._queues, "kinesis": self._stream}
         clients = {name: Intercepted(name, service, self.faults) for name, service in services.items()}
         self._reader = functions.load_reader(clients, self.clock, self.faults, SOURCES)
-        self._indexer = functions.load_indexer(clients, self.clock, self.faults, self._search)
+        self._indexer = functions.load_indexer(clients, self.clock, self.faults, SOURCES, self._search)
         self._queue_source = QueueSource(
             self._queues, QUEUE, DLQ, self.clock, self.faults, self._invoke_reader, READER_TIMEOUT_S
         )

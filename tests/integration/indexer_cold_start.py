@@ -5,18 +5,23 @@ input, needs the function's environment variables, and prints the figures as the
 """
 
 import gc
+import importlib
 import json
 import sys
+from functools import partial
+from unittest.mock import patch
 
 from bench import measure
 from bench.cold_start import Context
+from infra.config.settings import CONFIG_DIR
+from logflume import sources
 
 
 def main() -> None:
     """Import, idle, handle the event, report."""
     event = json.load(sys.stdin)
-    from functions.indexer.handler import handler
-
+    with patch.object(sources, "load", partial(sources.load, CONFIG_DIR / "pipeline.toml")):
+        handler = importlib.import_module("functions.indexer.handler").handler
     gc.collect()
     idle = measure.resident_mb()
     measure.reset_peak()
