@@ -5,7 +5,6 @@ import re
 import ssl
 import tomllib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -13,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, inspect
 
-from logflume.errors import ConfigurationError
+from logflume.errors import ConfigurationError, did_you_mean
 from logflume.serverless import COLLECTION_TYPE_WITH_IDS, COLLECTION_TYPE_WITHOUT_IDS, SERVICE
 
 CONFIG_DIR = Path(__file__).parent
@@ -134,7 +133,7 @@ def _read(name: str, folder: Path) -> dict[str, Any]:
     profiles = sorted(path.stem for path in folder.glob("*.toml") if path.stem not in NOT_PROFILES)
     if name not in profiles:
         raise ConfigurationError(
-            f"there is no profile {name!r}{_suggestion(name, profiles)}; infra/config has " + ", ".join(profiles)
+            f"there is no profile {name!r}{did_you_mean(name, profiles)}; infra/config has " + ", ".join(profiles)
         )
     try:
         return tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
@@ -150,13 +149,13 @@ def _checked(
     for key, value in given.items():
         field = _FIELDS.get(key)
         if field is None:
-            problems.append(f"{place}: unknown setting {key!r}{_suggestion(key, [*_FIELDS, *APP_KEYS])}")
+            problems.append(f"{place}: unknown setting {key!r}{did_you_mean(key, [*_FIELDS, *APP_KEYS])}")
             continue
         try:
             valid[key] = msgspec.convert(value, field.type, strict=not written_as_text)
         except msgspec.ValidationError:
             allowed = _allowed(inspect.type_info(field.type))
-            near = _suggestion(value, allowed.split(", ")) if isinstance(value, str) else ""
+            near = did_you_mean(value, allowed.split(", ")) if isinstance(value, str) else ""
             problems.append(f"{place}: {key} = {value!r}{near}; allowed: {allowed}")
     return valid
 
@@ -230,8 +229,3 @@ def _unfit_authority(settings: Settings, folder: Path) -> list[str]:
     if "PRIVATE KEY" in text:
         problems.append(f"{place}: it holds a private key, which must not be shipped with the functions")
     return problems
-
-
-def _suggestion(word: str, known: list[str]) -> str:
-    near = get_close_matches(word, known, n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -15,22 +15,11 @@ from logflume.index_setup import IndexSetup
 from logflume.search import Endpoint, SearchClient
 from logflume.sources import Source
 from logflume.templates import Options, Plan, plan
+from tests.fakes.clock import Clock
 from tests.fakes.index_management import IndexManagement
 from tests.fakes.opensearch import fake_opensearch
 
 EVENTS = Path(__file__).parents[2] / "events"
-
-
-class Clock:
-    """Time passes by sleeping only."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 class Context:

@@ -15,6 +15,7 @@ from logflume.batch import decode
 from logflume.ledger import Claim, Position
 from logflume.limits import EVENT_MAX_BYTES, STEP_BYTES
 from logflume.reader import Interrupted, Reading
+from tests.fakes.clock import Ticking
 from tests.fakes.headers import header
 
 OVER_IDLE_MB = 24
@@ -120,17 +121,6 @@ class Stream:
         pass
 
 
-class Clock:
-    """Advances by one each time it is asked, about once a step."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 1
-        return self.now
-
-
 def test_interrupted_within_a_line_of_300_mb_the_next_reader_begins_it_anew() -> None:
     stored, _, offset = with_huge_line()
     of = header(key="drop/huge.log.gz")
@@ -142,7 +132,7 @@ def test_interrupted_within_a_line_of_300_mb_the_next_reader_begins_it_anew() ->
     stream, position = Stream(), Position()
     for stop_at in (HUGE_BYTES // STEP_BYTES / 2, 1e12):
         claim = Claim("a" * 32, 1, 0, position, {})
-        one = Reading(claim, of, source, stream, save=lambda position: None, stop_at=stop_at, clock=Clock())
+        one = Reading(claim, of, source, stream, save=lambda position: None, stop_at=stop_at, clock=Ticking())
         one.read()
         position = one.position()
         if stop_at < 1e12:

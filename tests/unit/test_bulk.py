@@ -10,6 +10,7 @@ from isal import isal_zlib
 from logflume.bulk import Bulk, Operations
 from logflume.errors import IndexOutage
 from logflume.verdicts import ItemAnswer, ItemError, Verdict, verdict
+from tests.fakes.clock import Clock
 
 type Answer = tuple[int, str] | Exception
 type Script = Callable[[list[str]], Answer]
@@ -48,16 +49,6 @@ class Server:
         if isinstance(answer, Exception):
             raise answer
         return answer
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 def deliver(server: Server, count: int = 10, *, tolerant: bool = False, deadline: float = 1e9) -> Any:

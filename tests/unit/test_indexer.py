@@ -19,6 +19,7 @@ from logflume.limits import EVENT_MAX_BYTES, S3_MAX_KEY_BYTES
 from logflume.rules import Rules
 from logflume.sources import Source
 from tests.fakes import headers
+from tests.fakes.clock import Clock
 
 NOW_MS = 1_800_000_000_000
 FAR = 1e12
@@ -78,16 +79,6 @@ class Bucket:
             if key.startswith("events/")
             for line in isal_zlib.decompress(body, 31).splitlines()
         ]
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 def header(name: str = "a", parser: str = "text") -> Header:

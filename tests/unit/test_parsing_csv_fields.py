@@ -123,8 +123,8 @@ def test_a_field_as_long_as_an_event_may_be() -> None:
         ({"delimiter": '"'}, "must be different characters"),
         ({"delimiter": "\n"}, "no line breaks"),
         ({"delimiter": "[", "brackets": True}, "must be different characters"),
-        ({"types": {"a": "lng"}}, "did you mean long?"),
-        ({"types": {"stauts": "long"}, "columns": ("status",)}, "no column 'stauts'; did you mean status?"),
+        ({"types": {"a": "lng"}}, "did you mean 'long'?"),
+        ({"types": {"stauts": "long"}, "columns": ("status",)}, "no column 'stauts' (did you mean 'status'?)"),
     ],
 )
 def test_configuration_errors_say_what_is_meant(options: dict[str, Any], reason: str) -> None:
@@ -155,3 +155,21 @@ def test_without_a_quote_character_quotes_are_text(delimiter: str) -> None:
         parse(f"{text}\nd", columns=ABC, delimiter=delimiter, quote="")
     with pytest.raises(ValueError, match="brackets need a quote"):
         Csv(quote="", brackets=True)
+
+
+def test_columns_get_other_names_from_the_header_or_the_source() -> None:
+    options: dict[str, Any] = {
+        "names": {"cs(Host)": "url.domain", "c-port": "source.port"},
+        "types": {"c-port": "long"},
+    }
+    expected = {"url.domain": "example.com", "source.port": 443, "x": "y"}
+    columns = ("cs(Host)", "c-port", "x")
+    assert parse("example.com,443,y", columns=columns, **options) == expected
+    assert parse("example.com,443,y", list(columns), **options) == expected
+    assert parse("1,2", columns=("a", "b"), names={"a": "b"}) == {"b": "1", "b_2": "2"}
+
+
+def test_brackets_need_a_quote_character() -> None:
+    assert parse('"a,b",c', columns=ABC, quote="") == {"a": '"a', "b": 'b"', "c": "c"}
+    with pytest.raises(ValueError, match="brackets need a quote character"):
+        Csv(columns=ABC, quote="", brackets=True)

@@ -143,10 +143,10 @@ def test_ruby_syntax_means_what_it_means_in_logstash(pattern: str, text: str, fo
 @pytest.mark.parametrize(
     ("pattern", "reason"),
     [
-        ("%{IPP:x}", "there is no pattern 'IPP'; did you mean IP?"),
-        ("%{word:x}", "did you mean WORD?"),
+        ("%{IPP:x}", "there is no pattern 'IPP' (did you mean 'IP'?)"),
+        ("%{word:x}", "did you mean 'WORD'?"),
         ("%{INT:x:integer}", "there is no type 'integer'"),
-        ("%{INT:x:flot}", "did you mean float?"),
+        ("%{INT:x:flot}", "did you mean 'float'?"),
         ("%{INT:x:int:more}", "neither %{SYNTAX}"),
         ("%{}", "neither %{SYNTAX}"),
         ("%{INT}", "names no field"),

@@ -14,6 +14,7 @@ from logflume.errors import LeaseLost, ObjectDamaged, ObjectGone, StreamThrottle
 from logflume.ledger import Claim, Position
 from logflume.limits import STEP_BYTES
 from logflume.reader import CHECKPOINT_BYTES, Interrupted, Reading
+from tests.fakes.clock import Ticking
 from tests.fakes.headers import header
 
 HEADER = header()
@@ -49,17 +50,6 @@ class Stream:
         return found
 
 
-class Clock:
-    """Advances by one each time it is asked."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 1
-        return self.now
-
-
 def reading(
     stored: bytes,
     stream: Stream,
@@ -74,7 +64,7 @@ def reading(
 
     claim = Claim("a" * 32, 1, 0, position, {})
     save = (saved if saved is not None else []).append
-    return Reading(claim, HEADER, source, stream, save=save, stop_at=stop_at, clock=Clock())
+    return Reading(claim, HEADER, source, stream, save=save, stop_at=stop_at, clock=Ticking())
 
 
 def lines(raw: bytes) -> dict[int, bytes]:
@@ -191,7 +181,7 @@ def test_a_refusal_is_told() -> None:
 def test_checkpoints_come_at_least_every_64_mib_and_a_lost_lease_stops_the_reading() -> None:
     big = RAW * 50
     saved: list[Position] = []
-    clock = Clock()
+    clock = Ticking()
     stream = Stream()
 
     def source(offset: int) -> Iterator[bytes]:

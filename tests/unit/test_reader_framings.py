@@ -15,6 +15,7 @@ from logflume.errors import ObjectDamaged
 from logflume.framing import DelimitedOptions, FramingOptions, JsonOptions, MultilineOptions
 from logflume.ledger import Claim, Position
 from logflume.reader import Reading
+from tests.fakes.clock import Ticking
 from tests.fakes.headers import header
 
 HEADER = header(parser="rules")
@@ -63,17 +64,6 @@ class Stream:
         """Nothing waits."""
 
 
-class Clock:
-    """Advances by one each time it is asked, about once a step."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 1
-        return self.now
-
-
 def reading(name: str, stream: Stream, position: Position, stop_at: float, stored: bytes | None = None) -> Reading:
     options, whole, _ = OBJECTS[name]
     raw = stored if stored is not None else whole
@@ -84,7 +74,7 @@ def reading(name: str, stream: Stream, position: Position, stop_at: float, store
 
     claim = Claim("a" * 32, 1, 0, position, {})
     make = partial(framing.build, options)
-    return Reading(claim, HEADER, source, stream, save=lambda _: None, stop_at=stop_at, framing=make, clock=Clock())
+    return Reading(claim, HEADER, source, stream, save=lambda _: None, stop_at=stop_at, framing=make, clock=Ticking())
 
 
 @cache

@@ -84,7 +84,7 @@ WRONG = {
         "processors[0].type: Invalid value 'lower' (did you mean 'lowercase'?)",
     ),
     "a type": ("keep_original = 1", "keep_original: Expected `bool`, got `int`, found 1"),
-    "a pattern": ('parser = { type = "grok", patterns = ["%{IPP:a}"] }', "did you mean IP?"),
+    "a pattern": ('parser = { type = "grok", patterns = ["%{IPP:a}"] }', "did you mean 'IP'?"),
     "a regex": ('framing = { type = "multiline", start = "(" }', "start: '(' is no pattern"),
     "a time format": ('timestamp.formats = ["iso"]', "timestamp"),
     "a time zone": ('timestamp.zone = "Berlin"', "Berlin"),

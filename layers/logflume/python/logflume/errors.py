@@ -127,6 +127,6 @@ class IndexSetupError(LogflumeError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean x?` to end a message with, or nothing where no known word is like it."""
+    """` (did you mean 'x'?)` to put behind a word, or nothing where no known one is like it."""
     near = get_close_matches(word, list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    return f" (did you mean {near[0]!r}?)" if near else ""

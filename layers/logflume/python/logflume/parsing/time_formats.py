@@ -4,7 +4,6 @@ Formats by name: `iso8601`, `httpdate`, `syslog`, `epoch_s`, `epoch_ms`, `epoch_
 Unix time of any unit); by strptime pattern: what has a `%` in it. The first that takes the value counts.
 """
 
-import difflib
 import zoneinfo
 from collections.abc import Callable, Iterable
 from datetime import UTC, tzinfo
@@ -13,6 +12,7 @@ from typing import Annotated
 import msgspec
 
 from logflume import paths
+from logflume.errors import did_you_mean
 from logflume.parsing import moments
 from logflume.parsing.moments import Moment, Parse
 from logflume.parsing.time_layouts import auto, epoch, httpdate, iso8601, syslog
@@ -92,7 +92,7 @@ def zone_named(name: str) -> tzinfo:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
         known = zoneinfo.available_timezones()
-        hint = _did_you_mean(name, known) if known else "; this machine has no time zones: install tzdata"
+        hint = did_you_mean(name, known) if known else "; this machine has no time zones: install tzdata"
         raise ValueError(f"zone: {name[:80]!r} is neither an IANA time zone nor an offset{hint}") from error
 
 
@@ -102,11 +102,6 @@ def _one(name: str, zone: tzinfo) -> Parse:
     if name not in _NAMED:
         raise ValueError(
             f"formats: {name[:80]!r} is none of {', '.join(FORMATS)}, and no strptime pattern"
-            f"{_did_you_mean(name, FORMATS)}"
+            f"{did_you_mean(name, FORMATS)}"
         )
     return _NAMED[name](zone)
-
-
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

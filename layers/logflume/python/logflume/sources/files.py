@@ -2,14 +2,14 @@
 
 import re
 import tomllib
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import inspect
 
-from logflume.errors import ConfigurationError
+from logflume.errors import ConfigurationError, did_you_mean
+from logflume.sources.fields import flattened
 from logflume.sources.source import Source
 
 PRESETS = Path(__file__).parent / "presets"
@@ -50,7 +50,7 @@ def preset(name: str) -> dict[str, Any]:
     """A preset's settings. Raises `ConfigurationError` with the nearest name."""
     known = presets()
     if name not in known:
-        near = _suggestion(name, known)
+        near = did_you_mean(name, known)
         raise ConfigurationError(f"there is no preset {name!r}{near}; `logflume presets` lists them")
     return _table(PRESETS / f"{name}.toml")
 
@@ -64,7 +64,7 @@ def _source(given: dict[str, Any]) -> Source:
         if _ADDED in begun and isinstance(given.get(_ADDED), list):
             settings[_ADDED] = [*begun[_ADDED], *given[_ADDED]]
         if isinstance(begun.get("fields"), dict) and isinstance(given.get("fields"), dict):
-            settings["fields"] = {**begun["fields"], **given["fields"]}
+            settings["fields"] = dict((*flattened(begun["fields"]), *flattened(given["fields"])))
     try:
         return msgspec.convert(settings, Source)
     except msgspec.ValidationError as error:
@@ -90,12 +90,12 @@ def _explained(problem: str, settings: dict[str, Any]) -> str:
     place = f"{path}: " if path else ""
     if unknown := _UNKNOWN.match(text):
         name = unknown["name"]
-        return f"{place}unknown setting {name!r}{_suggestion(name, allowed)}; allowed: {', '.join(allowed)}"
+        return f"{place}unknown setting {name!r}{did_you_mean(name, allowed)}; allowed: {', '.join(allowed)}"
     found = _value(settings, steps)
     if found is None or isinstance(found, dict | list):
         return f"{place}{text}"
     told = "" if repr(found) in text else f", found {found!r:.80}"
-    hint = _suggestion(found, allowed) if isinstance(found, str) else ""
+    hint = did_you_mean(found, allowed) if isinstance(found, str) else ""
     return f"{place}{text}{told}{hint}{f'; allowed: {", ".join(allowed)}' if allowed else ''}"
 
 
@@ -137,8 +137,3 @@ def _allowed(kind: inspect.Type, steps: list[str], value: Any) -> list[str]:
             return [str(each) for each in values]
         case _:
             return []
-
-
-def _suggestion(word: str, known: list[str]) -> str:
-    near = get_close_matches(word, known, n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
