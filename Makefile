@@ -1,6 +1,6 @@
 # Every target sets up what it needs. `make run` and `make test` are the two that matter.
 .DEFAULT_GOAL := help
-.PHONY: help setup run stop test lint types lock clean
+.PHONY: help setup run stop test lint types docs lock clean
 
 help:  ## show this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ lint: setup
 
 types: setup
 	@.venv/bin/mypy
+
+docs: setup  ## write docs/sources.md anew, from the code's definitions and docs/examples
+	@.venv/bin/python -m infra.cli.reference
 
 lock: setup  ## compile the requirements anew, within what the .in files allow
 	@cd infra && for name in requirements local/runtime-requirements local/localstack-requirements; do \

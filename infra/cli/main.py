@@ -9,8 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from infra.cli import deadletters, local
+from infra.cli.check import check
 from infra.cli.drop import drop
 from infra.cli.errors import CommandError
+from infra.cli.presets import presets
+from infra.cli.preview import preview
 from infra.cli.redrive import redrive
 from infra.cli.run import run
 from infra.cli.search import search
@@ -115,6 +118,23 @@ _add(
     "logflume redrive                            everything, after asking",
     "logflume redrive --since 2d --source web    a part of it",
     "logflume redrive --yes --json               for scripts",
+)
+_add(
+    preview,
+    "logflume preview access.log.gz              every event as it would be indexed",
+    "logflume preview *.log -n 3 --source text   the first three of each, as plain lines",
+    "zcat old.gz | logflume preview - | head     in a pipe",
+)
+_add(
+    check,
+    "logflume check                              is infra/config/pipeline.toml right?",
+    "logflume check drop/web/access.log          which source takes this key?",
+    "logflume check --config new.toml --json     for scripts",
+)
+_add(
+    presets,
+    "logflume presets                            what there is",
+    "logflume presets aws.cloudtrail             what it says, to copy or to add to",
 )
 app.add_typer(deadletters.app, name="deadletters")
 app.add_typer(local.app, name="local")

@@ -12,7 +12,7 @@ from infra.cli.errors import CommandError
 from infra.cli.main import app
 from infra.local.errors import LocalCloudError
 
-COMMANDS = ["run", "drop", "status", "search", "local"]
+COMMANDS = ["run", "drop", "status", "search", "preview", "check", "presets", "local"]
 
 
 def call(*arguments: str) -> int:
@@ -48,7 +48,7 @@ def test_the_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> Non
     assert all(f" {command} " in printed for command in COMMANDS)
 
 
-@pytest.mark.parametrize("command", ["run", "drop", "status", "search"])
+@pytest.mark.parametrize("command", ["run", "drop", "status", "search", "preview", "check", "presets"])
 def test_the_help_of_a_command_shows_it_in_use(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(command, "--help") == 0
     purpose, _, shown = capsys.readouterr().out.partition("Examples")

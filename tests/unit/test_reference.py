@@ -106,7 +106,3 @@ def test_every_option_has_an_example_that_is_run(section: Any) -> None:
                 if isinstance(one, dict) and one.get("type", "") == section.tag:
                     found |= one.keys()
     assert {field.encode_name for field in section.kind.fields} - found == set()
-
-
-def test_every_member_of_a_source_has_its_meaning() -> None:
-    assert all(f"| `{field.encode_name}` |" in page() for field in sections()[0].kind.fields)

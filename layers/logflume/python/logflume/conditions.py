@@ -14,7 +14,8 @@ backslash stands before a quote, a backslash, n, r or t; before anything else it
 
 A comparison of a member that is missing, or of another type than the literal, is false, `!=` as well: "500" is not
 equal to 500 and not unequal to it. `not status == 200` is true of a document without status. null equals null only,
-and is unequal to whatever else is there. A regex that runs too long raises `interruption.Overrun`.
+and is unequal to whatever else is there. A regex that runs too long is stopped (`interruption.Overrun`), and the
+processor has failed.
 """
 
 import operator
