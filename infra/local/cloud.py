@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
-
-import boto3
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from infra.local import localstack, opensearch
 from infra.local.errors import LocalCloudError
 from infra.local.install import Progress, install
 from infra.local.paths import REPOSITORY
 from infra.local.service import Service, Services, accepts, http_ok
+
+if TYPE_CHECKING:
+    import boto3
 
 HOME_VARIABLE = "LOGFLUME_LOCAL_HOME"
 DEFAULT_HOME = REPOSITORY / ".logflume" / "cloud"
@@ -82,8 +83,10 @@ class LocalCloud:
         """OpenSearch's endpoint."""
         return f"http://127.0.0.1:{self.ports.opensearch}"
 
-    def session(self) -> boto3.Session:
+    def session(self) -> "boto3.Session":
         """A boto3 session with this cloud's keys; its clients need `endpoint_url=aws_url`."""
+        import boto3  # the command line starts without it
+
         return boto3.Session(localstack.KEY, localstack.KEY, region_name=localstack.REGION)
 
     def environment(self) -> dict[str, str]:

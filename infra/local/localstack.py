@@ -4,10 +4,6 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-import boto3
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
-
 from infra.local import paths
 from infra.local.java import Java
 from infra.local.service import Service, accepts, free_port, http_ok
@@ -127,6 +123,10 @@ def localstack(home: Path, logs: Path, port: int, backends: Backends) -> Service
 
 def answers(port: int) -> bool:
     """Whether every service that a deployment needs first answers a request."""
+    import boto3  # the command line starts without it
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+
     url = f"http://127.0.0.1:{port}"
     session = boto3.Session(KEY, KEY, region_name=REGION)
     settings = Config(connect_timeout=2, read_timeout=20, retries={"total_max_attempts": 1})
