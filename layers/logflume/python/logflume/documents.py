@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 from msgspec.json import encode
 
+from logflume.at_once import COLLIDING, Found
 from logflume.batch import Header, Slice
 from logflume.limits import OFFSET_DIGITS
 from logflume.parsing import json_lines, text, timestamps
@@ -37,8 +38,6 @@ FUTURE_MS = 86_400_000
 _MAX_INDEX_BYTES = 255  # OpenSearch: index names; lowercase, and none of \ / * ? " < > | , # : or space
 _PARTS = 7  # of an operation: action, offset, our members, offset, separator, the event, end
 _PLAIN_PROBE = json_lines.Probe()
-# Members that must be merged with ours; without them, the others stand behind ours as they are.
-_COLLIDING = frozenset(("log", *(f"log.{name}" for name in (*json_lines.DOTTED, "length", "timestamp"))))
 _NOT_IN_INDEX = re.compile(r"[^a-z0-9._-]+")
 
 
@@ -91,8 +90,6 @@ class Documents:
                 return Built(range(len(piece.events)), self._json(piece))
             case "text":
                 return Built(range(len(piece.events)), self._plain(piece))
-            case _ if self._rules and self._rules.probe:
-                return Built(range(len(piece.events)), self._dated_lines(piece, self._rules, self._rules.probe))
             case _:
                 return self._ruled(piece)
 
@@ -116,22 +113,29 @@ class Documents:
             _replace(parts, i, self._decoded(piece.offsets[i], piece.events[i], piece.cut.get(i)))
         return b"".join(parts)
 
-    def _dated_lines(self, piece: Slice, rules: Rules, probe: json_lines.Probe) -> bytes:
-        """As `_json`, for rules that do nothing but find the time: what of a line is not plain goes the long way."""
-        moments = rules.moments(probe.look(piece.events), self._header.modified_ms) or [None] * len(piece.events)
-        plain = [moment if moment and self._in_range(moment[0]) else None for moment in moments]
-        parts = self._timed_columns(piece.offsets, plain, [line[1:] for line in piece.events])
-        for i in {*piece.cut, *(i for i, moment in enumerate(plain) if moment is None)}:
-            _replace(parts, i, self._applied(rules, piece.offsets[i], piece.events[i], piece.cut.get(i)))
+    def _at_once(self, piece: Slice, rules: Rules, found: Found) -> bytes:
+        """What the rules found in all events at once; what is not plain goes the long way."""
+        low, high = self._earliest_ms, self._latest_ms
+        plain = [moment if moment and low <= moment[0] <= high else None for moment in found.moments]
+        parts = self._timed_columns(piece.offsets, plain, found.bodies, found.end)
+        special = (i for i, moment in enumerate(plain) if moment is None) if None in plain else ()
+        for i in {*piece.cut, *special}:
+            offset, event, length = piece.offsets[i], piece.events[i], piece.cut.get(i)
+            applied = rules.apply(event, self._header.context, self._header.modified_ms) if length is None else None
+            # Such rules drop nothing.
+            _replace(parts, i, self._dated(offset, *applied) if applied else self._as_message(offset, event, length))
         return b"".join(parts)
 
-    def _timed_columns(self, offsets: list[int], moments: list[Moment | None], bodies: list[bytes]) -> list[bytes]:
-        """As `_columns`, but of these times, all in range, where they are known."""
-        parts = self._columns(offsets, b"},", bodies, b"\n")
-        known = [moment or self._default_moment for moment in moments]
+    def _timed_columns(
+        self, offsets: list[int], moments: list[Moment | None], bodies: list[bytes], behind: bytes
+    ) -> list[bytes]:
+        """As `_columns`, of bodies without their first quotation mark, and of these times, all in range, if known."""
+        parts = self._columns(offsets, b'},"', bodies, behind)
+        default = self._default_moment
+        known = [moment or default for moment in moments]
         times = encode([moment[1] for moment in known])[2:-2].split(b'","')
-        behind = self._behind_time
-        parts[2::_PARTS] = [b'"}}\n{"@timestamp":"' + when + behind for when in times]
+        before, after = b'"}}\n{"@timestamp":"', self._behind_time
+        parts[2::_PARTS] = [before + when + after for when in times]
         if min(known)[1][:10] == max(known)[1][:10]:
             parts[0::_PARTS] = [self._action_of(known[0])] * len(known)
         else:
@@ -159,9 +163,14 @@ class Documents:
 
     def _ruled(self, piece: Slice) -> Built:
         """What the source's rules make of each event; those that they drop are left out."""
-        kept, moments, bodies, special = [], [], [], {}
+        kept: list[int] = []
+        moments: list[Moment | None] = []
+        bodies: list[bytes] = []
+        special: dict[int, bytes] = {}  # by place among those that are kept
         rules, context, modified_ms = self._rules, self._header.context, self._header.modified_ms
         with limited():
+            if rules and rules.at_once and (at_once := rules.at_once.read(piece.events, modified_ms)):
+                return Built(range(len(piece.events)), self._at_once(piece, rules, at_once))
             for i, event in enumerate(piece.events):
                 moment, body = None, b""
                 if rules is None or i in piece.cut:
@@ -174,7 +183,7 @@ class Documents:
                     if self._is_plain(found):
                         moment = found.moment
                         del found.members[json_lines.TIMESTAMP]
-                        body = encode(found.members)[1:]
+                        body = encode(found.members)[2:]
                     else:
                         special[len(kept)] = self._dated(piece.offsets[i], *found)
                 kept.append(i)
@@ -182,15 +191,10 @@ class Documents:
                 bodies.append(body)
         if not kept:
             return Built(kept, b"")
-        parts = self._timed_columns([piece.offsets[i] for i in kept], moments, bodies)
+        parts = self._timed_columns([piece.offsets[i] for i in kept], moments, bodies, b"\n")
         for place, operation in special.items():
             _replace(parts, place, operation)
         return Built(kept, b"".join(parts))
-
-    def _applied(self, rules: Rules, offset: int, event: bytes, length: int | None) -> bytes:
-        """One event's operation by rules that drop none."""
-        found = rules.apply(event, self._header.context, self._header.modified_ms) if length is None else None
-        return self._dated(offset, *found) if found else self._as_message(offset, event, length)
 
     def _is_plain(self, found: Event) -> bool:
         """Whether the event's members stand behind ours as they are, under the time that a rule found."""
@@ -201,7 +205,7 @@ class Documents:
             and members.get(json_lines.TIMESTAMP) is moment[1]
             and self._earliest_ms <= moment[0] <= self._latest_ms
             and len(members) > 1
-            and _COLLIDING.isdisjoint(members)
+            and COLLIDING.isdisjoint(members)
         )
 
     def _decoded(self, offset: int, line: bytes, length: int | None) -> bytes:

@@ -7,9 +7,7 @@ Contract of `Rules.apply`: an event is dropped only where a processor says so. O
 from functools import cache
 from typing import Any, NamedTuple
 
-from msgspec import UNSET
-
-from logflume import paths
+from logflume import at_once, paths
 from logflume.errors import ParseFailure
 from logflume.parsing import Parser, csv_fields, grok, json_lines, json_members, key_value, syslog, text, time_formats
 from logflume.parsing.moments import Moment
@@ -37,7 +35,8 @@ class Rules:
     """One source's rules, compiled once."""
 
     def __init__(self, source: Source) -> None:
-        self._parse = _parser(source.parser).parse
+        parser = _parser(source.parser)
+        self._parse = parser.parse
         self._pipeline = Pipeline(source.processors)
         self._processes = bool(source.processors)
         self._keeps_original = source.keep_original
@@ -49,8 +48,7 @@ class Rules:
             self._first = self._rule.field if isinstance(self._rule.field, str) else None
             self._finders = [[paths.finder(name) for name in names] for names in self._rule.alternatives]
             self._read = time_formats.parser(self._rule.formats, self._rule.zone)
-            self._own = [*self._rule.alternatives, (json_lines.TIMESTAMP,)].index((json_lines.TIMESTAMP,))
-        self.probe = _probe(source)
+        self.at_once = at_once.build(source, parser)
 
     def apply(self, event: bytes, context: str, reference_ms: int) -> Event | None:
         """What the event becomes, or None where it is dropped. `reference_ms`: the object's date, Unix milliseconds."""
@@ -96,29 +94,6 @@ class Rules:
                 return places
         return []
 
-    def moments(self, found: list[Any] | None, reference_ms: int) -> list[Moment | None] | None:
-        """Of what `probe` has seen of each line, when it happened; None where only `apply` can tell, or of all at once.
-
-        With it a line's own bytes may stand: `apply` would give the same members and this time.
-        """
-        if found is None:
-            return None
-        read = self._read
-        if len(self._finders) == 1 and self._own == 1:  # most sources: one member, which is not `@timestamp`
-            return [
-                one and (read(one[0], reference_ms) if one[1] is UNSET else self._moment(one, reference_ms))
-                for one in found
-            ]
-        return [self._moment(one if isinstance(one, tuple) else (one,), reference_ms) for one in found]
-
-    def _moment(self, values: tuple[Any, ...], reference_ms: int) -> Moment | None:
-        if len(values) <= self._own:
-            return None
-        value = next((one for one in values[: len(self._finders)] if one is not UNSET), None)
-        found = self._read(value, reference_ms)
-        own = values[self._own]
-        return found if found and (own is UNSET or own == found[1]) else None
-
     def _keep(self, members: dict[str, Any], readable: str) -> None:
         try:
             self._put_original(members, readable)
@@ -137,16 +112,6 @@ class Rulebook:
         """The rules of the source of this name; None where there is none (any more)."""
         source = self._sources.get(name)
         return Rules(source) if source else None
-
-
-def _probe(source: Source) -> json_lines.Probe | None:
-    """For a source of JSON lines whose rules do nothing but find the time in one member."""
-    rule = source.timestamp
-    if rule is None or source.parser != "json" or source.processors or source.keep_original or not rule.keep:
-        return None
-    if any(len(names) > 1 or "." in names[0] for names in rule.alternatives):
-        return None
-    return json_lines.Probe([names[0] for names in rule.alternatives])
 
 
 class _Text:

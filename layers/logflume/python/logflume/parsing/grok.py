@@ -11,7 +11,7 @@ https://docs.opensearch.org/latest/ingest-pipelines/processors/grok/.
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -106,11 +106,22 @@ class _Compiled:
         return f"g{len(self.names)}"
 
 
-class _Parser:
+class Pattern(NamedTuple):
+    """A compiled pattern: how it is matched, its groups' names in order, and what is converted."""
+
+    match: Callable[[str], re.Match[str] | None]
+    names: list[str]
+    conversions: list[tuple[str, Callable[[str], Value]]]
+    repeated: bool  # whether a name stands twice
+
+
+class GrokParser:
+    """Patterns, compiled once."""
+
     def __init__(self, config: Grok) -> None:
         compiled = [_Compiled(pattern, config) for pattern in config.patterns]
-        self._patterns = [
-            (
+        self.patterns = [
+            Pattern(
                 one.regex.fullmatch if config.anchored else one.regex.search,
                 one.names,
                 [*{name: convert for name, convert in zip(one.names, one.conversions, strict=True) if convert}.items()],
@@ -118,16 +129,17 @@ class _Parser:
             )
             for one in compiled
         ]
-        self._max_bytes = config.max_bytes
-        self._ticks = in_ticks(config.match_timeout_ms)
+        self.max_bytes = config.max_bytes
+        self.ticks = in_ticks(config.match_timeout_ms)
 
     def parse(self, event: bytes, _context: str) -> dict[str, Any]:
-        if len(event) > self._max_bytes:
-            raise ParseFailure("too_long", f"{len(event):,} bytes, the limit is {self._max_bytes:,}")
+        """See `Parser`."""
+        if len(event) > self.max_bytes:
+            raise ParseFailure("too_long", f"{len(event):,} bytes, the limit is {self.max_bytes:,}")
         text = event.decode()
-        for match, names, conversions, repeated in self._patterns:
+        for match, names, conversions, repeated in self.patterns:
             try:
-                found = guarded(match, text, self._ticks)
+                found = guarded(match, text, self.ticks)
             except Overrun:
                 raise ParseFailure("timeout", "the pattern runs too long") from None
             if found:
@@ -151,12 +163,12 @@ def _first_of_each(groups: Iterable[tuple[str, str | None]]) -> dict[str, Any]:
     return members
 
 
-def build(config: Grok) -> _Parser:
+def build(config: Grok) -> GrokParser:
     """The parser of this configuration; its patterns are compiled here, once.
 
     `ParseFailure` has the reasons `too_long`, `no_match`, `timeout`, `empty`.
     """
-    return _Parser(config)
+    return GrokParser(config)
 
 
 def warnings(config: Grok) -> list[str]:

@@ -51,9 +51,24 @@ def iso8601(zone: tzinfo) -> Parse:
     in_utc = _iso_seconds(UTC)
     elsewhere = _iso_seconds(zone)
 
+    def second_of(key: str) -> Second | None:
+        """The second of a time whose six digits of fraction were taken out."""
+        zone_text = key[20:]
+        if key[19:20] not in (".", ",") or not (zone_text in ("", "Z") or zone_text[0] in _SIGNS):
+            return None
+        found = in_utc[key[:19]] if zone_text == "Z" else elsewhere[key[:19] + zone_text]
+        return found and (found[0], f"{found[1]}.")
+
+    with_microseconds = Cache[str, Second | None](second_of)
+
     def parse(value: object, reference_ms: int) -> Moment | None:
         if not isinstance(value, str):
             return None
+        digits = value[20:26]
+        if len(value) <= 32 and len(digits) == 6 and digits.isdecimal() and digits.isascii():  # as most are written
+            start = with_microseconds[value[:20] + value[26:]]
+            if start:
+                return start[0] + int(digits[:3]), f"{start[1]}{digits}Z"
         if value[-1:] == "Z":
             start, fraction = in_utc[value[:19]], value[19:-1]
         elif value[-6:-5] in _SIGNS:

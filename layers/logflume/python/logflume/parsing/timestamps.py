@@ -3,8 +3,6 @@
 from datetime import UTC, datetime
 from functools import lru_cache
 
-import msgspec
-
 from logflume.limits import TIME_MAX_MS
 
 # Years that a millisecond count must fall in to be taken for one (OpenSearch reads bare numbers as epoch_millis).
@@ -14,17 +12,8 @@ _DAY_MS = 86_400_000
 _PARTITIONS = {"day": "%Y.%m.%d", "month": "%Y.%m", "none": ""}
 
 
-def from_json(value: bytes) -> int | None:
-    """Milliseconds of a raw JSON value: an ISO 8601 string (UTC where it names no zone) or epoch milliseconds."""
-    try:
-        found = msgspec.json.decode(value)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-    return from_value(found)
-
-
 def from_value(value: object) -> int | None:
-    """The same of a decoded value."""
+    """Milliseconds of a JSON value: an ISO 8601 string (UTC where it names no zone) or epoch milliseconds."""
     if isinstance(value, str):
         return _from_iso(value)
     if isinstance(value, int) and not isinstance(value, bool) and _MIN_MS <= value <= TIME_MAX_MS:
