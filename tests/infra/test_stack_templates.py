@@ -8,7 +8,9 @@ import pytest
 
 from infra.config.settings import load
 from infra.constructs import index_setup
+from infra.constructs.bundling import PIPELINE
 from infra.constructs.index_setup import planned
+from logflume import sources
 from logflume.errors import ConfigurationError
 from tests.infra.synthesis import ENDPOINT, VARIANTS, Synthesised, build
 
@@ -20,7 +22,9 @@ def plan_of(stack: Synthesised) -> dict[str, dict[str, dict[str, object]]]:
 def test_the_plan_is_the_custom_resources_property(stack: Synthesised) -> None:
     resource = stack.properties("IndexSetup/Templates/Default")
     assert resource["ServiceToken"] == "${IndexSetup/Function.Arn}"
-    assert set(plan_of(stack)["templates"]) == {"logflume-logflume.logs-json", "logflume-logflume.logs-text"}
+    names = {source.index_rule("logs").prefix for source in sources.load(PIPELINE)}
+    assert {"logs-cloudtrail", "logs-json", "logs-text"} <= names
+    assert set(plan_of(stack)["templates"]) == {f"logflume-logflume.{name}" for name in names}
     # A function that never answers must not hold CloudFormation for an hour.
     assert int(resource["ServiceTimeout"]) > stack.properties("IndexSetup/Function")["Timeout"]
 

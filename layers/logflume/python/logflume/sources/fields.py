@@ -19,7 +19,7 @@ _PATH = re.compile(r"[\w@$:/-]+(?:[ .][\w@$:/-]+)*")
 def declared(fields: Mapping[str, Any]) -> dict[str, str]:
     """Dotted path to type, whether `a.b` was written as one name or as tables. Raises `ValueError` naming the path."""
     flat: dict[str, str] = {}
-    for path, kind in _flattened(fields, ""):
+    for path, kind in flattened(fields):
         if len(path) > MAX_PATH_CHARACTERS or not _PATH.fullmatch(path):
             raise ValueError(f"fields: {path[:80]!r} is no field name, or longer than {MAX_PATH_CHARACTERS} characters")
         if path in flat:
@@ -42,10 +42,11 @@ def declared(fields: Mapping[str, Any]) -> dict[str, str]:
     return flat
 
 
-def _flattened(fields: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+def flattened(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted path and value: TOML reads `a.b = 1` as a table in a table."""
     for name, value in fields.items():
         if isinstance(value, dict):
-            yield from _flattened(value, f"{prefix}{name}.")
+            yield from flattened(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
 
