@@ -1,5 +1,6 @@
 """The reader function: SQS messages that name objects in, batches into Kinesis out."""
 
+import gc
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ _ledger = Ledger(boto3.client("dynamodb", config=_config), variable("LEDGER_TABL
 _queues = Queues(boto3.client("sqs", config=_config), variable("QUEUE_URL"), variable("DLQ_URL"))
 _sources = sources.load()
 _caps = Caps(max_raw_bytes=int(variable("MAX_OBJECT_BYTES")), max_ratio=int(variable("MAX_RATIO")))
+# All this stays. Full collections wait until the rest has grown by a quarter of what they last left: count it out.
+gc.freeze()
 
 
 class UnfinishedError(RuntimeError):

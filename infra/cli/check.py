@@ -1,10 +1,11 @@
 """`logflume check`: is a configuration right, and which source takes which key?"""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from infra.cli.configuration import ConfigOption, loaded
+from infra.cli.configuration import ConfigOption, chosen, loaded
 from infra.cli.deployment import JsonOption
 from infra.cli.errors import CannotRun
 from infra.cli.terminal import err, number, out, plain, print_json
@@ -27,9 +28,11 @@ def check(
 
     The exit status is 2 if the configuration is wrong, 0 otherwise, warnings or not.
     """
+    from logflume.documents import index_name
+
     try:
         settings, sources = loaded(config)
-        _agree(sources, settings.index_prefix)
+        _agree(sources, settings.index_prefix, chosen(config))
     except CannotRun as error:
         if not as_json:
             raise
@@ -37,7 +40,7 @@ def check(
         raise typer.Exit(error.exit_status) from None
     taken = {key: source.name if (source := sources.for_key(key)) else None for key in keys or []}
     warned = _warnings(sources)
-    indices = {source.name: source.index_rule(settings.index_prefix).prefix for source in sources}
+    indices = {source.name: index_name(source.index_rule(settings.index_prefix).prefix, "") for source in sources}
     if as_json:
         listed = [
             {"name": one.name, "match": one.match, "preset": one.preset, "index": indices[one.name]} for one in sources
@@ -55,7 +58,7 @@ def check(
     out.print(f"OK: {number(len(indices), 'source')}")
 
 
-def _agree(sources: "Sources", index_prefix: str) -> None:
+def _agree(sources: "Sources", index_prefix: str, config: Path) -> None:
     """Raises `CannotRun` where sources that share an index disagree about it, as deploying would."""
     from logflume.errors import ConfigurationError
     from logflume.templates import Options, plan
@@ -63,7 +66,7 @@ def _agree(sources: "Sources", index_prefix: str) -> None:
     try:
         plan(sources, Options(deployment="check", index_prefix=index_prefix))
     except ConfigurationError as error:
-        raise CannotRun(str(error)) from error
+        raise CannotRun(f"{config}: {error}") from error
 
 
 def _warnings(sources: "Sources") -> dict[str, list[str]]:

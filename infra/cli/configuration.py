@@ -26,10 +26,17 @@ def loaded(config: Path | None = None) -> "tuple[Settings, Sources]":
 
     Raises `CannotRun` with everything that is wrong: a problem a line, each with its place and what would be right.
     """
-    from infra.config.settings import CONFIG_DIR, load
+    from infra.config.settings import load
     from logflume import sources
 
     try:
-        return load({"opensearch_endpoint": _NOWHERE}), sources.load(config or CONFIG_DIR / "pipeline.toml")
+        return load({"opensearch_endpoint": _NOWHERE}), sources.load(chosen(config))
     except ConfigurationError as error:
         raise CannotRun(str(error)) from error
+
+
+def chosen(config: Path | None) -> Path:
+    """This file, or the deployment's own."""
+    from infra.config.settings import CONFIG_DIR
+
+    return config or CONFIG_DIR / "pipeline.toml"

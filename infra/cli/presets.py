@@ -25,7 +25,7 @@ def presets(
         known = files.presets()
         width = max(map(len, known), default=0)
         for one in known:
-            out.print(plain(f"{one:{width}}  {_about(_text(one))}".rstrip()), soft_wrap=True)
+            out.print(plain(f"{one:{width}}  {about(one)}".rstrip()), soft_wrap=True)
         return
     try:
         files.preset(name)
@@ -34,13 +34,13 @@ def presets(
     out.out(_text(name), end="")
 
 
+def about(name: str) -> str:
+    """What the comment at the preset's beginning says first, up to a colon or a full stop."""
+    lines = takewhile(lambda line: line.startswith("#"), _text(name).split("\n"))
+    return re.split(r"[:.](?:\s|$)", " ".join(line.removeprefix("#").strip() for line in lines), maxsplit=1)[0]
+
+
 def _text(name: str) -> str:
     from logflume.sources import files
 
     return (files.PRESETS / f"{name}.toml").read_text(encoding="utf-8")
-
-
-def _about(text: str) -> str:
-    """What the comment at the file's beginning says first, up to a colon or a full stop."""
-    lines = [line.removeprefix("#").strip() for line in takewhile(lambda line: line.startswith("#"), text.split("\n"))]
-    return re.split(r"[:.](?:\s|$)", " ".join(lines), maxsplit=1)[0]

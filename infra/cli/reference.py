@@ -29,10 +29,12 @@ from msgspec.inspect import (
     type_info,
 )
 
+from infra.cli.presets import about
 from infra.local.paths import REPOSITORY
 from logflume import conditions
 from logflume.parsing import grok, syslog, time_formats
 from logflume.processors.base import Processor
+from logflume.sources import files
 from logflume.sources.fields import TYPES
 from logflume.sources.source import Source
 
@@ -70,6 +72,12 @@ sample of a log and the documents that it becomes, without `log` (file, offset a
 where that is the object's LastModified. A test runs each of them.
 """
 
+_PRESETS = """\
+A source that says `preset = "aws.alb"` begins with that preset's settings; what it says itself comes first. It takes
+the keys of this table unless it says `match`; where there are none, it has to. What AWS delivers under keys of its own
+is in `infra/config/pipeline.toml` already.
+"""
+
 
 class Section(NamedTuple):
     """One definition: `key` names its examples, `option` and `tag` how it is chosen in a source."""
@@ -101,7 +109,7 @@ def page() -> str:
             option = section.option
             parts += [f"## {option.capitalize()}", *_words(option)]
         parts += _section(section)
-    parts += ["## Conditions", _syntax(conditions), examples("conditions")]
+    parts += ["## Conditions", _syntax(conditions), examples("conditions"), "## Presets", _PRESETS, _presets()]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
@@ -155,6 +163,18 @@ def _table(fields: Iterable[Field], meanings: dict[str, str]) -> str:
     for field in fields:
         cells = [f"`{field.encode_name}`", _values(field.type, field.name), _default(field)]
         rows.append([*cells, meanings[field.name]] if meanings else cells)
+    return _rows(rows)
+
+
+def _presets() -> str:
+    rows = [["preset", "logs", "keys"], ["---"] * 3]
+    for name in files.presets():
+        keys = ", ".join(_code(pattern) for pattern in files.preset(name).get("match", []))
+        rows.append([f"`{name}`", about(name), keys])
+    return _rows(rows)
+
+
+def _rows(rows: Iterable[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', '\\|') for cell in row)} |" for row in rows)
 
 

@@ -26,7 +26,7 @@ QUERIES = {
     "alb.log": ("source.ip:192.0.2.0\\/24 AND http.response.bytes:<100", 3),
     "cloudfront.log": ("source.ip:2001\\:db8\\:\\:\\/32 AND time-taken:<0.01", 1),
     "cloudtrail.json": ("requestParameters.bucketName:orders AND source.ip:2001\\:db8\\:\\:\\/32", 1),
-    "cloudwatch.json": ("extractedFields.level:info", 1),
+    "cloudwatch.json": ('extractedFields.level:info AND aws.cloudwatch.log_group:"/aws/lambda/f"', 1),
     "eks_audit.ndjson": ("requestObject.spec.n:1.5 AND source.ip:2001\\:db8\\:\\:\\/32", 1),
     "elb.log": ("request_processing_time:<0 AND source.ip:2001\\:db8\\:\\:\\/32", 1),
     "guardduty.jsonl": ("resource.instanceDetails.instanceId:i-0a AND severity:>8", 1),

@@ -17,8 +17,8 @@ parser = { type = "grok", patterns = ['%{GREEDYDATA:a} %{GREEDYDATA:b} %{GREEDYD
 
 [[source]]
 name = "json"
-match = ["**/*.json"]
-index = "\u001b[1mx"
+match = ["**/*.json", "\u001b[1m"]
+index = "*X"
 parser = "json"
 """
 WRONG = """
@@ -75,7 +75,7 @@ def test_sources_are_listed_in_their_order_and_keys_with_the_source_that_takes_t
     assert call("check", "--config", written(GOOD), "drop/web/x.json", "drop/x.json", "drop/x\x1b.log") == 0
     assert capsys.readouterr().out.splitlines() == [
         "web: drop/web/** → logs-web",
-        r"json: **/*.json → \x1b[1mx",
+        r"json: **/*.json \x1b[1m → x",
         "drop/web/x.json: web",
         "drop/x.json: json",
         r"drop/x\x1b.log: skipped, no source takes it",
@@ -116,8 +116,10 @@ def test_every_problem_is_told_and_the_status_is_2(written: Write, capsys: pytes
 def test_sources_that_disagree_about_their_index_are_refused_as_deploying_would(
     written: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call("check", "--config", written(DISAGREEING)) == 2
-    assert capsys.readouterr().err == "error: sources 'a' and 'b' share the index 'shared', but not partition\n"
+    path = written(DISAGREEING)
+    assert call("check", "--config", path) == 2
+    problem = f"{path}: sources 'a' and 'b' share the index 'shared', but not partition"
+    assert capsys.readouterr().err == f"error: {problem}\n"
 
 
 @pytest.mark.parametrize("content", [None, "name = ", "\udcff"])

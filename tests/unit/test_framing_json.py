@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from logflume.batch import Slice
 from logflume.errors import ObjectDamaged
+from logflume.framing.carried import CARRIED_MAX_BYTES
 from logflume.framing.json_records import JsonOptions, JsonRecords
 
 STEP = 1 << 20
@@ -28,8 +29,10 @@ styles: list[Callable[[object], str]] = [
 ]
 
 
-def read(path: str, steps: Iterable[bytes], **limits: int) -> tuple[list[tuple[int, bytes, int]], ObjectDamaged | None]:
-    framing = JsonRecords(JsonOptions(records=path), **limits)
+def read(
+    path: str, steps: Iterable[bytes], *, carry: tuple[str, ...] = (), **limits: int
+) -> tuple[list[tuple[int, bytes, int]], ObjectDamaged | None]:
+    framing = JsonRecords(JsonOptions(records=path, carry=carry), **limits)
     found: list[tuple[int, bytes, int]] = []
 
     def take(pieces: Iterable[Slice]) -> None:
@@ -155,6 +158,7 @@ def test_damage_is_told_with_its_offset_behind_the_whole_records(
         found, damage = read(path, stepped(stream, step))
         assert damage is not None
         assert (len(found), damage.reason, damage.raw_offset) == (events, reason, offset)
+        assert str(damage).endswith(f"(byte {offset} decompressed)")
 
 
 def test_a_document_cut_at_every_byte_gives_the_records_before_the_cut() -> None:
@@ -237,7 +241,87 @@ def test_deep_nesting_without_an_end_is_truncated() -> None:
     assert damage.reason == "truncated"
 
 
-@pytest.mark.parametrize("wrong", [{"records": "a..b"}, {"records": "."}, {"path": "a"}])
+@settings(deadline=None)
+@given(
+    documents=st.lists(
+        st.tuples(st.dictionaries(st.sampled_from("abc"), values), records, st.sampled_from(styles)), max_size=4
+    ),
+    path=st.sampled_from(["Records", "detail.items"]),
+    step=st.integers(1, 200),
+)
+def test_records_carry_the_members_around_them(
+    documents: list[tuple[dict[str, object], list[object], Callable[[object], str]]], path: str, step: int
+) -> None:
+    written, expected = [], []
+    for around, records, style in documents:
+        *outer, last = path.split(".")
+        document: dict[str, object] = {**around, last: records, "d": "behind them"}
+        for name in outer:
+            document = {"other": 1, name: document}
+        written.append(style(document))
+        members = {name: value for name, value in around.items() if name in ("b", "c")}
+        expected += [{**members, **record} if isinstance(record, dict) else record for record in records]
+    stream = "".join(written).encode()
+    found, damage = read(path, stepped(stream, step), carry=("b", "c", "d"))
+    assert damage is None
+    assert [json.loads(event) for _, event, _ in found] == expected
+    assert [at for at, *_ in found] == [at for at, *_ in read(path, [stream])[0]]
+
+
+@pytest.mark.parametrize(
+    ("document", "event"),
+    [
+        (b'{"b":1,"r":[{"x":2}]}', b'{"b":1,"x":2}'),
+        (b'{"b": [1, {}] ,"r":[{ "x":2}]}', b'{"b":[1, {}], "x":2}'),
+        (b'{"b":1,"r":[{}]}', b'{"b":1}'),
+        (b'{"b":1,"r":[{ \n}]}', b'{"b":1}'),
+        (b'{"b":1,"b":2,"r":[{}]}', b'{"b":2}'),
+        (b'{"b":1,"c":"x","r":[{"b":2}]}', b'{"c":"x","b":2}'),
+        (b'{"b":1,"r":[{"b":2}]}', b'{"b":2}'),
+        (b'{"b":1,"r":[{"x":"\\"b\\""}]}', b'{"b":1,"x":"\\"b\\""}'),
+        # What would spoil every record is not carried: no JSON, no UTF-8, too much.
+        (b'{"b":nul,"r":[{"x":2}]}', b'{"x":2}'),
+        (b'{"b":"\xff","r":[{"x":2}]}', b'{"x":2}'),
+        (b'{"b":"\\ud800","r":[{"x":2}]}', b'{"x":2}'),
+        (b'{"b":"%b","r":[{"x":2}]}' % (b"y" * CARRIED_MAX_BYTES), b'{"x":2}'),
+        (b'{"y":"%b","b":1,"r":[{"x":2}]}' % (b"y" * CARRIED_MAX_BYTES), b'{"x":2}'),
+        (b'{"r":[{"x":2}],"b":1,"r":[]}', b'{"x":2}'),
+        # Records that are no objects stay as they are, and what is no JSON.
+        (b'{"b":1,"r":[5]}', b"5"),
+        (b'{"b":1,"r":[{"b"}]}', b'{"b"}'),
+    ],
+)
+def test_what_a_record_carries(document: bytes, event: bytes) -> None:
+    for step in (1, 100, STEP):
+        found, damage = read("r", stepped(document, step), carry=("b", "c"))
+        assert [found for _, found, _ in found] == [event]
+        assert damage is None
+
+
+def test_one_document_leaves_nothing_to_the_next() -> None:
+    found, _ = read("r", [b'{"b":1,"r":[{"x":1}]}{"c":2,"r":[{"x":2}]}{"r":[{"x":3}]}'], carry=("b", "c"))
+    assert [event for _, event, _ in found] == [b'{"b":1,"x":1}', b'{"c":2,"x":2}', b'{"x":3}']
+
+
+def test_a_record_at_the_limit_stays_as_it_is() -> None:
+    document = b'{"b":1,"r":[{"x":"12345678"},{"x":"1"},{"x":"1234567890123456"}]}'
+    found, _ = read("r", [document], carry=("b",), max_bytes=20)
+    assert [(event, length) for _, event, length in found] == [
+        (b'{"x":"12345678"}', 16), (b'{"b":1,"x":"1"}', 15), (b'{"x":"12345678901234', 24),
+    ]  # fmt: skip
+
+
+def test_what_many_short_records_carry_takes_bounded_memory() -> None:
+    framing = JsonRecords(JsonOptions(records="r", carry=("b",)))
+    step = b'{"b":"%b","r":[' % (b"y" * 8000) + b"{}," * 300_000
+    pieces = [(sum(map(len, piece.events)), framing.boundary) for piece in framing.push(step)]
+    assert max(size for size, _ in pieces) <= 1 << 20
+    assert sum(size for size, _ in pieces) > 300_000 * 8000
+    assert pieces[-1][1] == len(step) - 1
+    assert pieces == sorted(pieces, key=lambda piece: piece[1])
+
+
+@pytest.mark.parametrize("wrong", [{"records": "a..b"}, {"records": "."}, {"path": "a"}, {"carry": ["a"]}])
 def test_options_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"type": "json", **wrong}, JsonOptions)

@@ -75,6 +75,11 @@ JSON_TEXT = text_of(
     b'{"a":{"b":[', b']}}', b'{"b":[{"c":1},{"c":2},{"c":"]"},{"c":4}', b'{"c":1}, {"c":[{"c":2},{"c":3}]}', b"{}",
     b'"\\u0062":[', b'{"a":[{"b":1}]}', b"\xff", b'{"c":{"c":"', b"[[", b"]]",
 )  # fmt: skip
+CARRY_TEXT = text_of(
+    b"{", b"}", b"]", b" ", b",", b'"c":1,', b'"a":["x",{}],', b'"a":', b'{"c":"\xff",', b'"b":[', b'{"d":1},', b"{ },",
+    b"5", b'{"c":2}', b'"b":[{},{"d":"]"}]}', b'{"c":"d","a":{"b":[{"e":1}', b'{"a":1,"b":[{}', b"nul,",
+    b'{"c":{"c":3},',
+)  # fmt: skip
 
 FRAMINGS: list[tuple[FramingOptions, st.SearchStrategy[bytes]]] = [
     (LinesOptions(), LINE_TEXT),
@@ -92,6 +97,8 @@ FRAMINGS: list[tuple[FramingOptions, st.SearchStrategy[bytes]]] = [
     (JsonOptions(), JSON_TEXT),
     (JsonOptions(records="b"), JSON_TEXT),
     (JsonOptions(records="a.b"), JSON_TEXT),
+    (JsonOptions(records="b", carry=("a", "c")), CARRY_TEXT),
+    (JsonOptions(records="a.b", carry=("c",)), CARRY_TEXT),
 ]
 every_framing = pytest.mark.parametrize(("options", "streams"), FRAMINGS, ids=lambda value: str(value)[:60])
 
@@ -135,7 +142,8 @@ def test_events_lie_at_their_offsets_and_pass_through_a_batch(
 ) -> None:
     stream = data.draw(streams)
     found = read(build(options), cut(stream, edges))
-    if not (isinstance(options, LinesOptions) and options.encoding != "utf-8"):
+    changed = options.encoding != "utf-8" if isinstance(options, LinesOptions) else getattr(options, "carry", ())
+    if not changed:
         for offset, event, length, _ in found.events:
             assert stream[offset : offset + len(event)] == event
             assert length == len(event)

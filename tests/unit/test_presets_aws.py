@@ -444,7 +444,20 @@ def test_cloudwatch_unwraps_log_events_and_drops_its_own_tests() -> None:
     found = documents("aws.cloudwatch", "cloudwatch.json")
     assert times(found) == ["2026-11-20T08:15:30.123Z", "2026-11-20T08:15:31.000Z", "2026-11-20T08:15:32.000Z"]
     assert [each["message"] for each in found] == ['START RequestId: 1 "quoted" ]}\n', '{"level":"info"}', "grün"]
-    has(found[1], {"event.id": "37" + "0" * 53 + "2", "extractedFields": {"level": "info", "n": "7"}})
+    has(
+        found[1],
+        {
+            "event.id": "37" + "0" * 53 + "2",
+            "extractedFields": {"level": "info", "n": "7"},
+            "cloud.account.id": "111122223333",
+            "aws.cloudwatch.log_group": "/aws/lambda/f",
+            "aws.cloudwatch.log_stream": "2026/11/20/[$LATEST]1",
+            "aws.cloudwatch.subscription_filters": ["all"],
+            "messageType": None,
+            "owner": None,
+        },
+    )
+    has(found[2], {"aws.cloudwatch.log_stream": "2026/11/20/[$LATEST]2"})
 
 
 def test_eks_audit() -> None:
@@ -468,6 +481,32 @@ def test_eks_audit() -> None:
     assert patched["annotations"]["authorization.k8s.io/decision"] == "allow"
     assert patched["requestObject"]["spec"] == {"n": 1.5, "deep": [[1, 2], [3]]}
     has(anonymous, {"http.response.status_code": 403, "user.id": None, "orchestrator.namespace": None})
+
+
+def test_eks_audit_as_cloudwatch_exports_it() -> None:
+    exported, plain = documents("aws.eks_audit", "eks_audit.export.log"), documents("aws.eks_audit", "eks_audit.ndjson")
+    assert [{**one, "log.offset": 0} for one in exported] == [{**one, "log.offset": 0} for one in plain]
+
+
+def test_eks_audit_as_firehose_delivers_it() -> None:
+    audit = (FIXTURES / "eks_audit.ndjson").read_text().splitlines()
+    events = [{"id": str(i), "timestamp": 1, "message": line} for i, line in enumerate(audit)]
+    source = msgspec.structs.replace(
+        source_of("aws.eks_audit"), framing=framing.JsonOptions(records="logEvents"), parser="json"
+    )
+    (piece,) = framing.build(source.framing).push(json.dumps({"logEvents": events}).encode())
+    header = headers.header(parser=source.parsing, modified_ms=MODIFIED_MS)
+    lines = Documents(header, Rules(source)).build(piece).operations.splitlines()[1::2]
+    found = [flat(json.loads(line), declared(source.fields)) for line in lines]
+    for one, direct in zip(found, documents("aws.eks_audit", "eks_audit.ndjson"), strict=True):
+        assert one.items() >= {name: value for name, value in direct.items() if name != "log.offset"}.items()
+
+
+def test_a_large_audit_event_is_taken_apart() -> None:
+    event = b'2026-11-20T08:15:42.000Z {"verb":"create","requestObject":{"data":"%b"}}' % (b"x y" * 100_000)
+    found = Rules(source_of("aws.eks_audit")).apply(event, "", MODIFIED_MS)
+    assert found
+    assert (found.members["event"], found.tags) == ({"action": "create"}, [])
 
 
 def test_a_sources_own_fields_are_added_to_the_presets(tmp_path: Path) -> None:
@@ -500,6 +539,10 @@ KEYS = {
     "AWSLogs/111122223333/WAFLogs/eu-west-3/shop/2026/11/20/08/15/x.log.gz": "waf",
     "AWSLogs/111122223333/vpcdnsquerylogs/vpc-0a/2026/11/20/vpc-0a_vpcdnsquerylogs_x.log.gz": "route53resolver",
     "AWSLogs/111122223333/GuardDuty/eu-west-3/2026/11/20/x.jsonl.gz": "guardduty",
+    "exportedlogs/4f0c-1/kube-apiserver-audit-0a1b2c/000000.gz": "eks-audit",
+    "exportedlogs/4f0c-1/kube-apiserver-0a1b2c/000000.gz": "text",
+    "exportedlogs/aws-logs-write-test": "aws-housekeeping",
+    "waf/2026/11/20/08/aws-waf-logs-shop-1-2026-11-20-08-15-30-e568b290-7131-c0c0": "waf",
     "E2EXAMPLE12345.2026-11-20-08.0a1b2c3d.gz": "cloudfront",
     "AWSLogs/111122223333/CloudFront/E2EXAMPLE12345.2026-11-20-08.0a1b2c3d.gz": "cloudfront",
     "Events.2026-11-20-08.0a1b2c3d.gz": "text",

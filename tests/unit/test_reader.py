@@ -1,7 +1,9 @@
 """Reading one object: interrupted anywhere, continued anywhere, every event arrives at its offset."""
 
+import gc
 import gzip
 import random
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import Future
 
@@ -97,6 +99,20 @@ def test_an_object_is_read_to_its_end(form: str) -> None:
     assert (position.boundary, position.events) == (len(RAW), 40_000)
     assert one.progress.raw_bytes == len(RAW)
     assert one.progress.wire_bytes == len(STORED[form])
+
+
+@pytest.mark.parametrize("form", STORED)
+def test_what_read_an_object_is_gone_with_it_without_a_collection(form: str) -> None:
+    """Else its buffers stay until the collector comes by, which is rarely: many objects would take ever more memory."""
+    one = reading(STORED[form], Stream())
+    one.read()
+    reference = weakref.ref(one)
+    gc.disable()
+    try:
+        del one
+        assert reference() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("form", STORED)

@@ -24,6 +24,10 @@ RECORDS = [
     json.dumps({"eventTime": "2026-11-21T07:25:00Z", "n": i, "text": "x}" * (i % 50)}).encode() for i in range(40_000)
 ]
 TRACES = b"".join(b"2026 line %d\n  at a(%b)\n\n  at b\n" % (i, b"x" * 40) for i in range(30_000))
+GROUPS = [
+    b'{"owner":"1","logGroup":"/group/%d","logEvents":[%b]}' % (i, b",".join(RECORDS[i * 8 : i * 8 + 8]))
+    for i in range(5_000)
+]
 W3C = b"".join(b"#Fields: a b%d\n" % part + b"1\t%b\n" % (b"x" * 40) * 15_000 for part in range(6))
 
 OBJECTS: dict[str, tuple[FramingOptions, bytes, int]] = {
@@ -35,6 +39,7 @@ OBJECTS: dict[str, tuple[FramingOptions, bytes, int]] = {
         b'{"Records":[' + b",".join(RECORDS[:20_000]) + b']} {"Records":[' + b",".join(RECORDS[20_000:]) + b"]}",
         40_000,
     ),
+    "many documents": (JsonOptions(records="logEvents", carry=("owner", "logGroup")), b"".join(GROUPS), 40_000),
     "traces": (MultilineOptions(start=r"^\d{4} "), TRACES, 30_000),
 }
 
@@ -132,3 +137,33 @@ def test_what_precedes_the_damage_arrives_and_the_object_is_damaged(broken: byte
     assert isinstance(one.error, ObjectDamaged)
     assert [event for event, _ in stream.found.values()] == RECORDS[:100]
     assert one.position().events == 100
+
+
+def test_records_of_many_documents_share_batches() -> None:
+    stream = Stream()
+    one = reading("many documents", stream, Position(), 1e12)
+    one.read()
+    assert stream.records <= 1 + len(b"".join(GROUPS)) // 500_000
+    found = [json.loads(event) for event, _ in stream.found.values()]
+    assert [each["logGroup"] for each in found] == [f"/group/{i // 8}" for i in range(40_000)]
+    assert [each["n"] for each in found] == [*range(40_000)]
+
+
+@pytest.mark.parametrize("begin", [0, 1])
+def test_a_batch_that_ends_before_a_document_resumes_there(begin: int) -> None:
+    """What compresses very well fills a batch by its raw size: the next document's slice finds no room."""
+    documents = [
+        b'{"owner":"%d","%b":[{"n":%d,"x":"%b"}]}' % (i, b"r" if (i + begin) % 2 else b"no", i, b"x" * 100_000)
+        for i in range(200)
+    ]
+    OBJECTS["large"] = (JsonOptions(records="r", carry=("owner",)), b"".join(documents), 200)
+    first, rest = Stream(acknowledged=1), Stream()
+    one = reading("large", first, Position(), 1e12)
+    one.read()
+    assert 0 < one.position().events < 200
+    another = reading("large", rest, one.position(), 1e12)
+    another.read()
+    assert another.error is None
+    found = [json.loads(event) for event, _ in (first.found | rest.found).values()]
+    assert [each["owner"] for each in found] == [str(i) for i in range(200)]
+    assert [("n" in each, "no" in each) for each in found[:2]] == [(bool(begin), not begin), (not begin, bool(begin))]

@@ -70,6 +70,12 @@ def test_the_page_is_what_the_code_and_the_examples_say() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "`make docs` writes it anew"
 
 
+def test_every_preset_is_listed_with_what_it_is_for() -> None:
+    rows = [line.split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    listed = {row[0].strip("| `"): row[1] for row in rows if len(row) == 3}
+    assert [name for name in files.presets() if len(listed.get(name, "")) < 5] == []
+
+
 def test_every_file_of_examples_is_in_the_page() -> None:
     written = PAGE.read_text(encoding="utf-8")
     assert [path.name for path in EXAMPLES.glob("*.md") if path.read_text("utf-8").strip() not in written] == []

@@ -83,6 +83,26 @@ WRONG = {
         '[[source.processors]]\ntype = "lower"',
         "processors[0].type: Invalid value 'lower' (did you mean 'lowercase'?)",
     ),
+    "a word for a kind": (
+        'framing = "multline"',
+        "framing: Expected `object`, got `str`, found 'multline' (did you mean 'multiline'?); allowed: lines",
+    ),
+    "a word for a table": (
+        'framing = "lines"',
+        """framing: Expected `object`, got `str`, found 'lines' (did you mean { type = "lines" }?); allowed: lines""",
+    ),
+    "no kind": (
+        'parser = { patterns = ["%{IP:a}"] }',
+        "parser: Object missing required field `type`; allowed: json, text, grok, csv, key_value, syslog",
+    ),
+    "a sign": (
+        'framing = { type = "delimited", delimiter = ":" }',
+        """framing.delimiter: Invalid enum value ':'; allowed: "\\t", " ", ",", ";", "|\"""",
+    ),
+    "a value in a table": (
+        '[[source.processors]]\ntype = "convert"\nfields = { a = "integer" }',
+        "processors[0].fields[...]: Invalid enum value 'integer'; allowed: boolean, double, ip, long, string",
+    ),
     "a type": ("keep_original = 1", "keep_original: Expected `bool`, got `int`, found 1"),
     "a pattern": ('parser = { type = "grok", patterns = ["%{IPP:a}"] }', "did you mean 'IP'?"),
     "a regex": ('framing = { type = "multiline", start = "(" }', "start: '(' is no pattern"),

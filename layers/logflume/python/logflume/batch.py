@@ -154,7 +154,7 @@ class BatchWriter:
         count = len(piece.events)
         if not count:
             return
-        raw = end - piece.offsets[0] if not piece.cut else sum(map(len, piece.events))
+        raw = end - piece.offsets[0] if piece.adjacent and not piece.cut else sum(map(len, piece.events))
         packed = raw + count * _EVENT_OVERHEAD_BYTES + KIB
         if not self._fits(count, packed):
             if count > 1 and (packed > _SMALL_SLICE_BYTES or count > BATCH_MAX_EVENTS):

@@ -49,6 +49,7 @@ _ESCAPE = re.compile(r"\\([\\\"'nrt])")
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _KEYWORDS = {"and", "or", "not", "in", "matches", "exists", *_CONSTANTS}
+_MEANT = {"=": "==", "&": "and", "|": "or", "!": "not", "~": "matches"}
 _ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
@@ -76,7 +77,8 @@ def _tokens(text: str) -> list[_Token]:
         if not found:
             rest = text[end:].lstrip()
             what = "a string that does not end" if rest[0] in "\"'`" else f"{rest[:10]!r} is not understood"
-            raise ValueError(f"condition, character {len(text) - len(rest) + 1}: {what}")
+            meant = next((f" (did you mean {word}?)" for sign, word in _MEANT.items() if rest.startswith(sign)), "")
+            raise ValueError(f"condition, character {len(text) - len(rest) + 1}: {what}{meant}")
         kind = found.lastgroup or "end"
         tokens.append(_Token(kind, found[kind], found.start(kind) + 1))
         end = found.end()

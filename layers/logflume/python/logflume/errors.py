@@ -32,14 +32,15 @@ class NotificationError(LogflumeError):
 class ObjectError(LogflumeError):
     """Reading an object ended for good: retrying the same bytes cannot help.
 
-    `raw_offset` counts decompressed bytes, `wire_offset` the object's own; `status` is the ledger state that
-    the object ends in.
+    `raw_offset` counts decompressed bytes, `wire_offset` the object's own, 0 where it is not known; `status` is the
+    ledger state that the object ends in.
     """
 
     status: ClassVar[str] = "failed"
 
     def __init__(self, reason: str, detail: str, *, raw_offset: int = 0, wire_offset: int = 0) -> None:
-        super().__init__(f"{reason}: {detail} (byte {raw_offset} decompressed, {wire_offset} in the object)")
+        in_object = f", {wire_offset} in the object" if wire_offset else ""
+        super().__init__(f"{reason}: {detail} (byte {raw_offset} decompressed{in_object})")
         self.reason = reason
         self.detail = detail
         self.raw_offset = raw_offset

@@ -68,7 +68,9 @@ class _Delivery:
         self._header = header
         self._put = put
         self._writer: BatchWriter | None = None
-        self._state = ""  # of the framing, where the events in the open batch end
+        # The framing's state where the newest slice ends, and before it; where that begins.
+        self._state = self._state_before = ""
+        self._piece_at = 0
 
     @property
     def boundary(self) -> int:
@@ -86,8 +88,10 @@ class _Delivery:
         return self._framing.boundary
 
     def close(self) -> None:
-        if self._writer:
-            self._writer.close()
+        """Send what is open, and let go of the writer: it knows us, and a cycle keeps buffers until a collection."""
+        writer, self._writer = self._writer, None
+        if writer:
+            writer.close()
 
     def _write(self, pieces: Iterable[Slice]) -> None:
         framing = self._framing
@@ -96,13 +100,12 @@ class _Delivery:
                 self.close()
                 self._header = msgspec.structs.replace(self._header, context=framing.context)
                 self._writer = BatchWriter(self._header, self._emit)
-            if framing.state != self._state:
-                self.close()  # a batch has one state, which holds wherever in it a reader may have to resume
-                self._state = framing.state
+            self._state_before, self._state, self._piece_at = self._state, framing.state, piece.offsets[0]
             self._writer.add(piece, framing.boundary)
 
     def _emit(self, record: Record) -> None:
-        self._put(record, self._state)
+        # A batch ends before the newest slice, or behind events of it: there a reader may have to resume.
+        self._put(record, self._state_before if record.end <= self._piece_at else self._state)
 
 
 def _lines(at: int, state: str) -> Framing:

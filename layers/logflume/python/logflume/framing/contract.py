@@ -16,8 +16,9 @@ class Framing(Protocol):
     Contract: all three are true of a slice from the moment it is yielded until the next one is asked for; `state` and
     `context` hold at the offset of each of its events, too. A new instance with `at=boundary` and that state, given the
     bytes from there on, yields the same events at the same offsets, whatever the steps. An event lies at its offset
-    byte for byte unless it was transcoded; one over `max_bytes` has its first bytes, and its full length in `cut`.
-    Memory is bounded by one step and `max_bytes`. What is yielded has to be taken to the end before the next call.
+    byte for byte unless it was transcoded, or carries members of its document; one over `max_bytes` has its first
+    bytes, and its full length in `cut`. Memory is bounded by one step and `max_bytes`. What is yielded has to be taken
+    to the end before the next call.
     """
 
     @property

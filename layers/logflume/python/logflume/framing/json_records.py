@@ -8,6 +8,7 @@ import msgspec
 
 from logflume.batch import Slice
 from logflume.errors import ObjectDamaged
+from logflume.framing.carried import CARRIED_MAX_BYTES, Carried, spliced
 from logflume.framing.json_values import GAP, WORD, WORD_MAX_BYTES, ValueScanner, trailing_place
 from logflume.limits import EVENT_MAX_BYTES, KIB
 
@@ -34,21 +35,27 @@ class JsonOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     of each document ("Records", "detail.items"), each of its elements; other members are left out. A document that has
     no such array is an event as a whole, so nothing is lost. Documents follow one another with or without white space
     and commas between them.
+
+    Members of `carry` that stand around the records ("owner", "logGroup"), before them and in the first 8 KiB of their
+    document, are put into each record that is an object, as its first members; its own of the same name stand.
     """
 
     records: str = ""
+    carry: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.records and not all(self.records.split(".")):
             raise ValueError(f"records: {self.records!r} is no path: names with dots between them")
+        if self.carry and not self.records:
+            raise ValueError("carry: it goes with `records`, around which its members stand")
 
 
 class JsonRecords:
     """Finds records by quotes and brackets, in flat memory; what is inside of them is not checked.
 
-    A `Framing`; its state tells whether `boundary` lies in the array of records or between documents. What cannot stand
-    between records is damage (`bad_json`), as is a stream that ends within a document (`truncated`): `push` and
-    `finish` raise it after they have yielded what precedes it.
+    A `Framing`; its state tells whether `boundary` lies in the array of records, with the members that they carry, or
+    between documents. What cannot stand between records is damage (`bad_json`), as is a stream that ends within a
+    document (`truncated`): `push` and `finish` raise it after they have yielded what precedes it.
     """
 
     context = ""
@@ -61,6 +68,8 @@ class JsonRecords:
         # 0: between documents; n: in the object that should hold the path's n-th name; above those: in the array.
         self._array_level = len(self._path) + 1
         self._level = self._array_level if state else 0
+        self._carried = Carried(options.carry, state) if options.carry else None
+        self._in_array = state or _IN_ARRAY  # the state between records
         self._base = at  # offset of the first byte of the buffer
         self._tail = b""  # a member's name in progress
         self._scanner = ValueScanner()  # of the value in progress, if it is active
@@ -125,6 +134,8 @@ class JsonRecords:
         elif first == (_OPEN if self._path else _OPEN_ARRAY):
             self._event = self._base + place if self._path else -1
             self._level = 1
+            if self._carried:
+                self._carried.clear()
             return place + 1
         self._event = self._base + place
         return self._begin(buffer, place)
@@ -137,8 +148,13 @@ class JsonRecords:
         return begun
 
     def _ended(self, buffer: bytes, end: int) -> None:
-        if not self._scanner.active and self._level in (0, self._array_level):
+        if self._scanner.active:
+            return
+        if self._level in (0, self._array_level):
             self._complete(buffer, end)
+        elif self._carried and self._event >= 0 and self._carried.wants(self._base + end - self._event):
+            begin = max(0, self._event - self._base)
+            self._carried.take(b"".join((*self._kept, buffer[begin:end])))
 
     def _member(self, buffer: bytes, place: int) -> int:
         """In an object on the path: a member's name and how its value begins, or the object's end."""
@@ -152,14 +168,22 @@ class JsonRecords:
             self._damaged(place, f"a member's name over {NAME_MAX_BYTES} bytes")
         if not name:
             return -1
-        if _text(name[1]) == self._path[self._level - 1]:
+        text = _text(name[1])
+        if text == self._path[self._level - 1]:
             last = self._level == len(self._path)
             if buffer[end] == (_OPEN_ARRAY if last else _OPEN):
                 self._level += 1
                 if last:
-                    self._drop_event()
+                    self._enter_array()
                 return end + 1
+        if self._carried:
+            self._carried.begin(text, self._base + end - self._event)
         return self._begin(buffer, end)
+
+    def _enter_array(self) -> None:
+        if self._carried and self._event >= 0:
+            self._in_array = self._carried.state
+        self._drop_event()
 
     def _leave(self, buffer: bytes, end: int) -> int:
         self._level -= 1
@@ -215,7 +239,7 @@ class JsonRecords:
         self._drop_event()
 
     def _keep(self, piece: bytes) -> None:
-        room = max(self._max, WORD_MAX_BYTES) - self._length
+        room = max(self._max, WORD_MAX_BYTES, CARRIED_MAX_BYTES if self._carried else 0) - self._length
         self._length += len(piece)
         if room > 0:
             self._kept.append(piece[:room])
@@ -225,7 +249,7 @@ class JsonRecords:
 
     def _emit(self, starts: list[int], events: list[bytes], lengths: list[int], end: int) -> None:
         """Events that one state holds for go into one slice; `end` is the boundary behind them."""
-        state = _IN_ARRAY if self._level == self._array_level else ""
+        state = self._in_array if self._level == self._array_level else ""
         if state != self._found_state:
             self._flush()
         held = len(self._found.events)
@@ -245,8 +269,12 @@ class JsonRecords:
     def _take_ready(self) -> Iterator[Slice]:
         self._flush()
         ready, self._ready = self._ready, []
-        for found, self.boundary, self.state in ready:
-            yield found
+        for found, end, self.state in ready:
+            carries = self._carried and self.state
+            pieces = spliced(found, end, self.state, self._max) if carries else [(found, end)]
+            for piece, boundary in pieces:
+                self.boundary = boundary
+                yield piece
 
     def _damaged(self, place: int, detail: str) -> NoReturn:
         raise ObjectDamaged("bad_json", detail, raw_offset=self._base + place)

@@ -1,5 +1,6 @@
 """Source files: `pipeline.toml` and the presets, read strictly, with errors that say what would be right."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -14,6 +15,8 @@ from logflume.sources.source import Source
 
 PRESETS = Path(__file__).parent / "presets"
 _AT = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
+_STEP = re.compile(r"\.\.\.|[^.\[\]]+")
+_ANY = "..."  # msgspec's step for some member of a table
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
 # Of a preset's settings these are added to, not replaced: the preset's processors run first.
 _ADDED = "processors"
@@ -85,18 +88,27 @@ def _explained(problem: str, settings: dict[str, Any]) -> str:
     at = _AT.search(problem)
     path = at["path"] if at else ""
     text = problem[: at.start()] if at else problem
-    steps = re.findall(r"[^.\[\]]+", path)
+    steps = _STEP.findall(path)
     allowed = _allowed(inspect.type_info(Source), steps, settings)
+    listed = f"; allowed: {', '.join(map(_shown, allowed))}" if allowed else ""
     place = f"{path}: " if path else ""
     if unknown := _UNKNOWN.match(text):
         name = unknown["name"]
-        return f"{place}unknown setting {name!r}{did_you_mean(name, allowed)}; allowed: {', '.join(allowed)}"
+        return f"{place}unknown setting {name!r}{did_you_mean(name, allowed)}{listed}"
     found = _value(settings, steps)
+    if text.endswith("missing required field `type`") or _ANY in steps:
+        return f"{place}{text}{listed}"
     if found is None or isinstance(found, dict | list):
         return f"{place}{text}"
     told = "" if repr(found) in text else f", found {found!r:.80}"
     hint = did_you_mean(found, allowed) if isinstance(found, str) else ""
-    return f"{place}{text}{told}{hint}{f'; allowed: {", ".join(allowed)}' if allowed else ''}"
+    if found in allowed:  # a word where a table is wanted
+        hint = f" (did you mean {{ type = {json.dumps(found)} }}?)"
+    return f"{place}{text}{told}{hint}{listed}"
+
+
+def _shown(word: str) -> str:
+    return word if re.fullmatch(r"[\w.-]+", word) else json.dumps(word)
 
 
 def _value(settings: Any, steps: list[str]) -> Any:
@@ -122,7 +134,7 @@ def _allowed(kind: inspect.Type, steps: list[str], value: Any) -> list[str]:
             if chosen and steps != ["type"]:
                 return _allowed(chosen[0], steps, value)
             words = [word for one in kinds if isinstance(one, inspect.LiteralType) for word in map(str, one.values)]
-            return [*words, *(str(one.tag) for one in structs if one.tag)]
+            return [*dict.fromkeys((*words, *(str(one.tag) for one in structs if one.tag)))]
         case inspect.StructType(fields=fields, tag=tag) if not steps:
             return [*(["type"] if tag else []), *(field.encode_name for field in fields)]
         case inspect.StructType(fields=fields):
@@ -133,6 +145,8 @@ def _allowed(kind: inspect.Type, steps: list[str], value: Any) -> list[str]:
             index = int(steps[0]) if steps[0].isdigit() else -1
             under = value[index] if isinstance(value, list) and 0 <= index < len(value) else None
             return _allowed(inner, steps[1:], under)
+        case inspect.DictType(value_type=inner) if steps:
+            return _allowed(inner, steps[1:], None)
         case inspect.LiteralType(values=values):
             return [str(each) for each in values]
         case _:
