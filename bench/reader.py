@@ -8,7 +8,7 @@ for all of them.
 
 import argparse
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench import measure
@@ -31,7 +31,7 @@ class NoTable(Table):
         """Nothing."""
 
     def update(
-        self, key: str, values: Item, condition: str, operands: Mapping[str, Value], *, remove: str | None = None
+        self, key: str, values: Item, condition: str, operands: Mapping[str, Value], *, remove: Sequence[str] = ()
     ) -> None:
         """Say that it is done."""
 

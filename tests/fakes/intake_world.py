@@ -72,6 +72,7 @@ class World:
         self.now += self.ticks
         return self.now
 
+    index_prefix: str = "logs"
     caps: Caps = Caps()  # noqa: RUF009 - immutable
 
     def by_content(self) -> None:
@@ -111,7 +112,7 @@ class World:
             queues=Queues(self.sqs, self.queue_url, self.dead_url),
             stream=self.stream,
             sources=self.sources,
-            index_prefix="logs",
+            index_prefix=self.index_prefix,
             open_object=lambda ref: LogObject(self.s3, ref, sleep=lambda seconds: None),
             deadline=self.now + seconds,
             caps=self.caps,

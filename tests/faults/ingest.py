@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
+import msgspec
+
 from logflume.batch import decode
 from logflume.documents import event_id
+from logflume.drops import DROPPED_PREFIX, unpacked
 from logflume.errors import BatchDamaged
 from logflume.limits import EVENT_MAX_BYTES
 from logflume.notifications import ObjectRef
@@ -30,6 +33,14 @@ SOURCES = Sources(
     [
         Source(name="rotated", match=["drop/app/**"], identity="content"),
         Source(name="large", match=["drop/large/**"], oversize="reference"),
+        msgspec.convert(
+            {
+                "name": "noisy",
+                "match": ["drop/noisy/**"],
+                "processors": [{"type": "drop_event", "when": "message matches '^noise'"}],
+            },
+            Source,
+        ),
         Source(name="json", match=["**/*.json"], parser="json"),
         Source(name="text", match=["**"]),
     ]
@@ -55,6 +66,7 @@ DAMAGED = _lines("damaged", 10)
 DEADLY_LINES = [b"before", DEADLY.encode(), b"behind"]
 LARGE = [b"small", b"B" * (EVENT_MAX_BYTES + 1000), b"small again"]
 SMALL = _lines("small", 3)
+NOISY = [line for pair in zip(_lines("signal", 6), _lines("noise", 6), strict=True) for line in pair]
 JSON = [b'{"message":"json %d"}' % number for number in range(3)]
 APP = _lines("app", 80, 16_384)  # over 1 MiB, so that the proof needs the digest chain
 APP_MORE = _lines("rotated", 5)
@@ -67,6 +79,7 @@ EVENTS: dict[str, list[bytes]] = {
     "drop/deadly.log": DEADLY_LINES,
     "drop/large/one.log": LARGE,
     APP_KEY: APP,
+    "drop/noisy/some.log": NOISY,
     "drop/small.log": SMALL,
     "drop/small.json": JSON,
 }
@@ -90,6 +103,7 @@ class Expected:
 
     indexed: dict[str, str] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
+    dropped: set[str] = field(default_factory=set)
     poisonous: set[str] = field(default_factory=set)
 
     def add(self, lineage: str, lines: list[bytes], start: int = 0) -> None:
@@ -97,6 +111,8 @@ class Expected:
             name = event_id(lineage, offset)
             if line == UNMAPPABLE.encode() or len(line) > EVENT_MAX_BYTES:
                 self.refused.add(name)
+            elif line.startswith(b"noise"):
+                self.dropped.add(name)
             elif lines is DEADLY_LINES:
                 self.poisonous.add(name)
             else:
@@ -209,8 +225,11 @@ class Ingest:
         letters: set[str] = set()
         poisonous: set[str] = set()
         damaged: set[bytes] = set()
-        for (bucket, _key), body in self._s3.objects.items():
-            if bucket == DEAD_LETTERS and body.startswith(b"\x1f\x8b"):
+        dropped: set[str] = set()
+        for (bucket, key), body in self._s3.objects.items():
+            if bucket == DEAD_LETTERS and key.startswith(DROPPED_PREFIX):
+                dropped |= {event_id(key.split("/")[1], offset) for offset in unpacked(body)}
+            elif bucket == DEAD_LETTERS and body.startswith(b"\x1f\x8b"):
                 letters |= {json.loads(line)["id"] for line in gzip.decompress(body).splitlines()}
             elif bucket == DEAD_LETTERS:
                 try:
@@ -219,6 +238,7 @@ class Ingest:
                 except BatchDamaged:
                     damaged.add(body)
         self._check("dead letters", letters, expected.refused)
+        self._check("dropped", dropped, expected.dropped)
         self._check("poison", poisonous, expected.poisonous)
         self._check("damaged records", damaged, {GARBAGE})
 

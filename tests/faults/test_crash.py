@@ -129,6 +129,12 @@ def test_it_finds_an_indexer_that_shrugs_at_a_dead_letter_it_could_not_write(mon
     assert _found("s3.put_object", Mode.FAIL_BEFORE)[0].startswith("dead letters lacks")
 
 
+def test_it_finds_an_indexer_that_records_no_drops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DeadLetters, "put_dropped", lambda self, header, offsets: None)
+    [problem] = Ingest().run()
+    assert problem.startswith("dropped lacks 6")
+
+
 def test_it_finds_an_object_marked_failed_before_the_dead_letter_queue_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     def hasty(self: Endings, task: Task, claim: Claim, error: ObjectError, facts: dict[str, Value]) -> None:
         self._ledger.finish(claim, error.status, facts, keep_open=True)

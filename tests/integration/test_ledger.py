@@ -226,3 +226,38 @@ def test_of_two_that_claim_at_once_one_gets_the_object(ledger: Ledger, table: st
     other.get = get  # type: ignore[assignment]
     assert isinstance(claim(other), Refused)
     assert isinstance(raced[0], Claim)
+
+
+def test_a_reopened_object_is_claimed_anew_and_its_old_readers_can_write_nothing(ledger: Ledger) -> None:
+    old = claimed(ledger)
+    ledger.checkpoint(old, Position(boundary=70, edge=64, events=7, batches=1))
+    assert ledger.reopen("o") is None, "it is being read"
+    ledger.finish(old, "failed", {"error": "truncated", "error_offset": 70}, keep_open=True)
+    before = ledger.reopen("o")
+    assert before is not None
+    assert before["status"] == "failed"
+    with pytest.raises(LeaseLost):
+        ledger.release(old)
+    [item] = ledger.open_objects("reading")
+    assert {"error", "error_offset", "finished_ms", "expires"}.isdisjoint(item)
+    new = claimed(ledger)
+    assert (new.position.boundary, ledger.get("o")["tries"]) == (70, 1)  # type: ignore[index]
+    ledger.finish(new, "done", {})
+    assert ledger.reopen("o") is None
+    assert ledger.reopen("nobody") is None
+
+
+def test_reopened_from_its_start_an_object_has_no_past_but_for_a_reader_that_was_quicker(ledger: Ledger) -> None:
+    old = claimed(ledger)
+    ledger.checkpoint(old, Position(boundary=70, edge=64, events=7, batches=1))
+    ledger.finish(old, "failed", {}, keep_open=True)
+    seen = ledger.get("o")
+    assert ledger.reopen("o", from_start=True) is not None
+    new = claimed(ledger)
+    assert new.position == Position()
+    ledger.checkpoint(new, Position(boundary=10, edge=0, events=1))
+    # Another retry that looked before the first one wrote.
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ledger, "get", lambda _id: seen)
+        assert ledger.reopen("o", from_start=True) is None
+    assert ledger.position("o").boundary == 10

@@ -14,6 +14,7 @@ from isal import isal_zlib
 from logflume.batch import BatchWriter, Header, Record, Slice
 from logflume.bulk import OUTAGE_PAUSE_S, Bulk
 from logflume.deadletters import DeadLetters
+from logflume.drops import unpacked
 from logflume.indexer import BODY_BYTES, TOLERANT_AFTER_MS, Indexer, Report, StreamRecord
 from logflume.limits import EVENT_MAX_BYTES, S3_MAX_KEY_BYTES
 from logflume.rules import Rules
@@ -251,7 +252,27 @@ def test_of_events_that_a_rule_drops_in_part_the_rejected_one_is_the_dead_letter
     assert report.counts["dropped"] == 50
     (letter,) = bucket.letters()
     assert letter["event"] == events[8].decode()
-    assert letter["offset"] == sum(len(event) + 1 for event in events[:8])
+    offsets = [sum(len(event) + 1 for event in events[:n]) for n in range(50)]
+    assert letter["offset"] == offsets[8]
+    recorded = {key.split("/")[1]: [*unpacked(body)] for key, body in bucket.objects.items() if "dropped" in key}
+    shorter = [sum(len(event) + 1 for event in events[1:n:2]) for n in range(1, 50, 2)]
+    assert recorded == {"a" * 32: offsets[1::2], "b" * 32: shorter}
+
+
+def test_drops_that_cannot_be_recorded_fail_the_invocation() -> None:
+    class Broken(Bucket):
+        def put_object(self, **_: Any) -> None:
+            raise OSError("S3 is down")
+
+    members = {"name": "app", "match": [], "parser": "json", "processors": [{"type": "drop_event", "when": "n == 1"}]}
+    server, clock = OpenSearch(), Clock()
+    indexer = Indexer(
+        Bulk(server, clock=clock, sleep=clock.sleep),
+        DeadLetters(Broken(), "dead"),  # type: ignore[arg-type]
+        rules=lambda source: Rules(msgspec.convert(members, Source)),
+    )
+    with pytest.raises(OSError, match="S3 is down"):
+        indexer.run([records([b'{"n":1}'], header("a", "rules"))], deadline=FAR)
 
 
 def test_an_event_that_is_no_text_is_dead_lettered_in_base64() -> None:

@@ -4,18 +4,21 @@ Written at least once: after a crash the same event may lie in two objects, so a
 
     events/<date>/<time>-<object id>-<random>.ndjson.gz     rejected events, a JSON object a line (`Letter`)
     records/<date>/<time>-<reason>-<random>.bin             a Kinesis record that could not be read, as it was
+
+Beside them lies what was left out on purpose (`logflume.drops`): on record, but no dead letter.
 """
 
 import base64
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 from isal import isal_zlib
 
+from logflume import drops
 from logflume.batch import Header
 
 if TYPE_CHECKING:
@@ -72,6 +75,11 @@ class DeadLetters:
         key = self._key(RECORDS_PREFIX, reason, "bin")
         self._s3.put_object(Bucket=self._bucket, Key=key, Body=data, Metadata={"reason": reason})
         return key
+
+    def put_dropped(self, header: Header, offsets: Sequence[int]) -> None:
+        """Record that a rule dropped these events of a batch, at ascending offsets; repeating it changes nothing."""
+        key, body = drops.packed(header, offsets)
+        self._s3.put_object(Bucket=self._bucket, Key=key, Body=body)
 
     def _key(self, prefix: str, name: str, suffix: str) -> str:
         now = time.gmtime(self._clock())

@@ -1,8 +1,8 @@
 """The indexer: stream records to documents to `_bulk` requests to verdicts.
 
 Contract of `Indexer.run`: every record before the one it names (all of them, where it names none) is finished: each
-of its events is in OpenSearch or in the dead letters. The named record and those behind it come again; their ids
-make that harmless. It keeps nothing between calls but the connections.
+of its events is in OpenSearch, in the dead letters, or on record as dropped by a rule. The named record and those
+behind it come again; their ids make that harmless. It keeps nothing between calls but the connections.
 """
 
 import time
@@ -133,15 +133,20 @@ class Indexer:
                 report.counts["records_damaged"] += 1
                 continue
             documents = Documents(header, self._rules(header.source) if header.parser == RULES else None)
+            dropped: list[int] = []
             for place, piece in enumerate(slices):
                 if piece.cut and header.oversize == BY_REFERENCE:
                     self._refer(header, piece)
                     report.counts["oversize"] += len(piece.cut)
-                for events, chunk in _chunks(documents, piece, _wanted(header, piece), self._body_bytes, report.counts):
+                for events, chunk in _chunks(documents, piece, _wanted(header, piece), self._body_bytes, dropped):
                     if body.chunks and body.size + len(chunk) > self._body_bytes:
                         yield body
                         body = _Body()
                     body.add(chunk, _Origin(body.count, number, place, events, header))
+            if dropped:
+                # Like a dead letter: where this fails the invocation does, and the record comes again.
+                self._dead_letters.put_dropped(header, dropped)
+                report.counts["dropped"] += len(dropped)
         if body.chunks:
             yield body
 
@@ -231,11 +236,11 @@ def _wanted(header: Header, piece: Slice) -> list[range]:
 
 
 def _chunks(
-    documents: Documents, piece: Slice, wanted: list[range], limit: int, counts: Counter[str]
+    documents: Documents, piece: Slice, wanted: list[range], limit: int, dropped: list[int]
 ) -> Iterable[tuple[Sequence[int], bytes]]:
     """The operations of these events, in parts that fit the limit, and which events each part holds.
 
-    Events that a rule drops are in none; `counts` has them as `dropped`.
+    Events that a rule drops are in none; their offsets are added to `dropped`, in order.
     """
     work = [events for events in reversed(wanted) if events]
     while work:
@@ -244,9 +249,13 @@ def _chunks(
         if len(events) == 1 or piece.offsets[events[-1]] - piece.offsets[events[0]] <= limit // 3:
             built = documents.build(piece if len(events) == len(piece.events) else _part(piece, events))
             if len(built.operations) <= limit or len(events) == 1:
-                counts["dropped"] += len(events) - len(built.kept)
-                if built.kept:
-                    yield [events[i] for i in built.kept] if len(built.kept) < len(events) else events, built.operations
+                if len(built.kept) == len(events):
+                    yield events, built.operations
+                    continue
+                kept = {events[i] for i in built.kept}
+                dropped += [piece.offsets[i] for i in events if i not in kept]
+                if kept:
+                    yield sorted(kept), built.operations
                 continue
         half = len(events) // 2
         work += [events[half:], events[:half]]

@@ -18,7 +18,7 @@ because only acknowledged batches lie before it.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
@@ -29,12 +29,17 @@ from logflume.table import ConditionFailed, Item, Table, Value
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+# Written into every item. What an earlier version left is taken up: an attribute that it lacks has a default, in
+# `Position` and `claim`. tests/golden holds such items.
+VERSION = 1
 # Claims in a row that found the object where the last one had found it; then it is failed, not tried for ever.
 MAX_TRIES_WITHOUT_PROGRESS = 3
 DEFAULT_TTL_DAYS = 90
 # An object's history, kept to its newest end: "hop:offset:ms" for each claim, offset decompressed, ms Unix time.
 TRAIL_BYTES = 4000
 OPEN_INDEX = "open"
+# What an ending leaves in the item, and a new reading takes away.
+_ENDING = ("error", "error_detail", "error_offset", "finished_ms", "expires")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,13 @@ def decide(item: Item | None, hop: int, now_ms: int) -> Refused | None:
     return None
 
 
+def reopenable(item: Item, now_ms: int) -> bool:
+    """Whether the object waits for somebody: it failed, or it is to be read and nobody holds it. Pure."""
+    if item["status"] == "reading":
+        return int(item["lease_until_ms"]) <= now_ms
+    return item.get("open") == "failed"
+
+
 class Ledger:
     """The ledger table; times in Unix milliseconds by the given clock (seconds)."""
 
@@ -153,6 +165,7 @@ class Ledger:
             values: Item = {
                 **facts,
                 **{f"pin_{name}": str(old.get(f"pin_{name}", value)) for name, value in pinned.items()},
+                "v": VERSION,
                 "status": "reading",
                 "open": "reading",
                 "epoch": epoch,
@@ -175,7 +188,7 @@ class Ledger:
                 object_id,
                 epoch,
                 int(values["hop"]),
-                self._position(object_id) if item else Position(),
+                self.position(object_id) if item else Position(),
                 {n: str(values[f"pin_{n}"]) for n in pinned},
             )
             if tries > MAX_TRIES_WITHOUT_PROGRESS:
@@ -184,7 +197,7 @@ class Ledger:
 
     def checkpoint(self, claim: Claim, position: Position) -> None:
         """Store the resume position, then the progress. Raises `LeaseLost`."""
-        resume: Item = {**asdict(position), "epoch": claim.epoch, "expires": self._expires()}
+        resume: Item = {**asdict(position), "v": VERSION, "epoch": claim.epoch, "expires": self._expires()}
         self._update(f"{claim.id}#resume", resume, "attribute_not_exists(id) OR epoch <= :mine", {"mine": claim.epoch})
         self._advance(claim, _progress(position))
 
@@ -207,13 +220,51 @@ class Ledger:
         values["expires"] = self._expires()
         if keep_open:
             values["open"] = "failed"
-        self._update(claim.id, values, "epoch = :mine", {"mine": claim.epoch}, remove=None if keep_open else "open")
+        self._update(claim.id, values, "epoch = :mine", {"mine": claim.epoch}, remove=() if keep_open else ("open",))
         if not keep_open:
             self._table.delete(f"{claim.id}#resume")
+
+    def reopen(self, object_id: str, *, from_start: bool = False) -> Item | None:
+        """Let an object that failed, or that nobody reads any more, be claimed again; then it wants a message.
+
+        It goes on from its last checkpoint, or begins anew; either is harmless, as the events' ids are the same. The
+        answer is the item as it was; None where it needs no reopening, or another was quicker.
+        """
+        item, now = self.get(object_id), self.now_ms()
+        if item is None or not reopenable(item, now):
+            return None
+        seen: Item = {"seen": item["epoch"]}
+        values: Item = {
+            "status": "reading",
+            "open": "reading",
+            "epoch": int(item["epoch"]) + 1,
+            "lease_until_ms": 0,
+            "claim_offset": -1,
+            "tries": 0,
+            "retries": int(item.get("retries", 0)) + 1,
+            "retried_ms": now,
+            "updated_ms": now,
+        }
+        try:
+            if from_start:
+                # First, so that whoever repeats this after a crash in between finds the object failed. A reader that
+                # has claimed it meanwhile is two epochs further.
+                resume: Item = {**asdict(Position()), "epoch": item["epoch"], "expires": self._expires()}
+                self._update(f"{object_id}#resume", resume, "attribute_not_exists(id) OR epoch <= :seen", seen)
+                values |= _progress(Position())
+            self._update(object_id, values, "epoch = :seen", seen, _ENDING)
+        except LeaseLost:
+            return None
+        return item
 
     def get(self, object_id: str) -> Item | None:
         """The object's item, read consistently."""
         return self._table.get(object_id)
+
+    def position(self, object_id: str) -> Position:
+        """Where reading would resume; the beginning where no checkpoint is kept."""
+        item = self._table.get(f"{object_id}#resume") or {}
+        return Position(**{name: item[name] for name in Position.__slots__ if name in item})  # type: ignore[arg-type]
 
     def objects(self) -> Iterator[Item]:
         """Every object's item, in no order: a scan."""
@@ -223,14 +274,10 @@ class Ledger:
         """Objects being read (`reading`) or ended badly (`failed`), oldest change first, from the sparse index."""
         return self._table.query(OPEN_INDEX, "open", state)
 
-    def _position(self, object_id: str) -> Position:
-        item = self._table.get(f"{object_id}#resume") or {}
-        return Position(**{name: item[name] for name in Position.__slots__ if name in item})  # type: ignore[arg-type]
-
     def _advance(self, claim: Claim, values: Item) -> None:
         self._update(claim.id, {**values, "updated_ms": self.now_ms()}, "epoch = :mine", {"mine": claim.epoch})
 
-    def _update(self, key: str, values: Item, condition: str, operands: Item, remove: str | None = None) -> None:
+    def _update(self, key: str, values: Item, condition: str, operands: Item, remove: Sequence[str] = ()) -> None:
         try:
             self._table.update(key, values, condition, operands, remove=remove)
         except ConditionFailed as error:

@@ -1,6 +1,6 @@
 """The ledger's table: items of plain values in DynamoDB, changed on condition."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -35,17 +35,17 @@ class Table:
         return _from_item(item) if item else None
 
     def update(
-        self, key: str, values: Item, condition: str, operands: Mapping[str, Value], *, remove: str | None = None
+        self, key: str, values: Item, condition: str, operands: Mapping[str, Value], *, remove: Sequence[str] = ()
     ) -> None:
-        """Set these values (and remove one) if the condition holds; it names operands as `:name`.
+        """Set these values (and remove some) if the condition holds; it names operands as `:name`.
 
         Raises `ConditionFailed`.
         """
         names = {f"#{name}": name for name in values}
         expression = "SET " + ", ".join(f"#{name} = :{name}" for name in values)
         if remove:
-            names["#gone"] = remove
-            expression += " REMOVE #gone"
+            names |= {f"#{name}": name for name in remove}
+            expression += " REMOVE " + ", ".join(f"#{name}" for name in remove)
         try:
             self._db.update_item(
                 TableName=self._name,
