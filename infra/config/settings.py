@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, inspect
 
+from infra.config.contradictions import contradictions
 from logflume.errors import ConfigurationError, did_you_mean
-from logflume.serverless import COLLECTION_TYPE_WITH_IDS, COLLECTION_TYPE_WITHOUT_IDS, SERVICE
 
 CONFIG_DIR = Path(__file__).parent
 BASE = "default"
@@ -46,6 +46,11 @@ def _text(pattern: str, description: str) -> Meta:
     return Meta(pattern=pattern, description=description)
 
 
+def _ids(kind: str) -> Meta:
+    one = f"{kind}-[0-9a-f]{{8,17}}"
+    return _text(f"^({one}(, *{one})*)?$", f"{kind}-…, separated by commas")
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a deployment is made of. Meanings and defaults are written in `default.toml`."""
 
@@ -54,11 +59,28 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ]
     architecture: Literal["arm64", "x86_64", "host"]
     removal: Literal["retain", "destroy"]
+    tags: dict[str, str]
+    kms_key: Annotated[
+        str,
+        _text(
+            r"^(aws|own|arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+)$", "aws, own, the ARN of a KMS key"
+        ),
+    ]
+    alarm_topic_arn: Annotated[
+        str, _text(r"^(arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+)?$", "the ARN of an SNS topic")
+    ]
+    # S3's rules for names of buckets that are not named in another's URL.
+    drop_bucket: Annotated[str, _text(r"^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?$", "the name of an S3 bucket")]
+    drop_bucket_key_arn: Annotated[
+        str, _text(r"^(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+)?$", "the ARN of a KMS key")
+    ]
     # No character that means something in an IAM resource or in a URL: the prefix is written into both.
     drop_prefix: Annotated[str, _text(r"^([A-Za-z0-9_.-]+/)+$", 'folder names, each followed by "/"')]
     opensearch_endpoint: Annotated[
         str, _text(r"^(https?://([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(:[0-9]{1,5})?/?)?$", "https://host[:port]")
     ]
+    opensearch_domain: Literal["", "small", "production"]
+    opensearch_domain_gib: Annotated[int, Meta(ge=0, le=16_384)]
     opensearch_auth: Literal["none", "basic", "es", "aoss"]
     opensearch_secret_arn: Annotated[
         str, _text(r"^(arn:aws[a-z-]*:secretsmanager:[^*?]+)?$", "the ARN of a Secrets Manager secret")
@@ -81,6 +103,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     index_replicas: Annotated[int, Meta(ge=-1, le=10)]
     index_refresh_s: Annotated[int, Meta(ge=1, le=3_600)]
     index_retention_days: Annotated[int, Meta(ge=0, le=3_650)]
+    vpc_id: Annotated[str, _text(r"^(vpc-[0-9a-f]{8,17})?$", "vpc-…")]
+    vpc_subnet_ids: Annotated[str, _ids("subnet")]
+    vpc_security_group_id: Annotated[str, _text(r"^(sg-[0-9a-f]{8,17})?$", "sg-…")]
+    vpc_endpoints: bool
+    vpc_route_table_ids: Annotated[str, _ids("rtb")]
     stream_shards: Annotated[int, Meta(ge=0, le=10_000)]
     stream_retention_hours: Annotated[int, Meta(ge=24, le=8_760)]
     reader_memory_mb: Memory
@@ -103,6 +130,27 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             return _MACHINES[platform.machine().lower()]
         return self.architecture
 
+    @property
+    def replicas(self) -> int:
+        """`index_replicas`, with none on a domain of one node, where a copy would have no place."""
+        return 0 if self.opensearch_domain == "small" and self.index_replicas < 0 else self.index_replicas
+
+    @property
+    def opensearch_port(self) -> int:
+        """Where OpenSearch listens: the endpoint's port, or its scheme's."""
+        endpoint = urlsplit(self.opensearch_endpoint)
+        return endpoint.port or (80 if endpoint.scheme == "http" else 443)
+
+    @property
+    def subnets(self) -> list[str]:
+        """`vpc_subnet_ids`, one by one."""
+        return re.findall(r"[^, ]+", self.vpc_subnet_ids)
+
+    @property
+    def route_tables(self) -> list[str]:
+        """`vpc_route_table_ids`, one by one."""
+        return re.findall(r"[^, ]+", self.vpc_route_table_ids)
+
 
 _FIELDS = {field.name: field for field in msgspec.structs.fields(Settings)}
 
@@ -123,7 +171,7 @@ def load(context: Mapping[str, object], folder: Path = CONFIG_DIR) -> Settings:
     problems += [f"infra/config/{BASE}.toml: {key} is missing" for key in _FIELDS if key not in values]
     if not problems:
         settings = Settings(**values)
-        problems = _contradictions(settings, profile) + _unfit_authority(settings, folder)
+        problems = contradictions(settings, profile) + _unfit_authority(settings, folder)
         if not problems:
             return settings
     raise ConfigurationError("\n".join(problems))
@@ -164,6 +212,8 @@ def _allowed(kind: inspect.Type) -> str:
     match kind:
         case inspect.LiteralType(values=values):
             return ", ".join(str(value) for value in values)
+        case inspect.DictType():
+            return "a table of texts, in a profile's file"
         case inspect.BoolType():
             return "true, false"
         case inspect.IntType(ge=low, le=high):
@@ -172,43 +222,6 @@ def _allowed(kind: inspect.Type) -> str:
             return description
         case _:
             raise AssertionError(kind)
-
-
-def _contradictions(settings: Settings, profile: str) -> list[str]:
-    """What is wrong with values that are each allowed."""
-    endpoint, auth = urlsplit(settings.opensearch_endpoint), settings.opensearch_auth
-    problems = []
-    if not settings.opensearch_endpoint:
-        problems.append(
-            "opensearch_endpoint is not set: pass -c opensearch_endpoint=https://host[:port], "
-            f"or write it into infra/config/{profile}.toml"
-        )
-    if endpoint.scheme == "http" and auth != "none" and endpoint.hostname not in {"127.0.0.1", "::1", "localhost"}:
-        problems.append(
-            f"opensearch_endpoint = {settings.opensearch_endpoint!r}: opensearch_auth = {auth!r} needs https"
-        )
-    if (auth == "basic") != bool(settings.opensearch_secret_arn):
-        problems.append(
-            f"opensearch_auth = {auth!r} with opensearch_secret_arn = {settings.opensearch_secret_arn!r}: "
-            "basic needs the secret, no other kind takes one"
-        )
-    arn = settings.opensearch_resource_arn
-    if arn and arn.split(":")[2] != auth:
-        problems.append(f"opensearch_resource_arn = {arn!r} does not fit opensearch_auth = {auth!r}")
-    kind = settings.opensearch_collection_type
-    if auth == SERVICE and kind not in (COLLECTION_TYPE_WITH_IDS, COLLECTION_TYPE_WITHOUT_IDS):
-        problems.append(
-            f"opensearch_auth = {auth!r} with opensearch_collection_type = {kind!r}: {COLLECTION_TYPE_WITH_IDS!r} "
-            f"takes the ids by which every event arrives once, {COLLECTION_TYPE_WITHOUT_IDS!r} takes events without"
-        )
-    if auth == SERVICE and settings.index_retention_days:
-        problems.append(
-            f"index_retention_days = {settings.index_retention_days}: OpenSearch Serverless has no Index State "
-            "Management; give the collection a data lifecycle policy"
-        )
-    if kind and auth != SERVICE:
-        problems.append(f"opensearch_collection_type = {kind!r} is for opensearch_auth = {SERVICE!r} only")
-    return problems
 
 
 def _unfit_authority(settings: Settings, folder: Path) -> list[str]:

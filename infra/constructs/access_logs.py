@@ -8,7 +8,10 @@ from infra.constructs.private_bucket import private_bucket
 
 
 class AccessLogs(Construct):
-    """Keeps who asked for what for `log_retention_days`. S3 writes it; nothing here reads it."""
+    """Keeps who asked for what for `log_retention_days`. S3 writes it; nothing here reads it.
+
+    Always encrypted with S3's own key: S3 delivers access logs to no bucket with another.
+    """
 
     def __init__(self, scope: Construct, name: str, settings: Settings) -> None:
         super().__init__(scope, name)

@@ -1,9 +1,8 @@
 """Acknowledgements: findings of cdk-nag that we accept, each on one construct with its reason."""
 
-from typing import cast
+from typing import Any
 
-from aws_cdk import CfnElement, Stack, Validations
-from aws_cdk import aws_s3 as s3
+from aws_cdk import Stack, Validations
 from constructs import IConstruct
 
 RULES = "AwsSolutions"
@@ -18,7 +17,19 @@ def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
     construct.node.add_metadata(Validations.ACKNOWLEDGED_RULES_METADATA_KEY, {f"{RULES}::{rule}": reason})
 
 
-def wildcard_in(bucket: s3.IBucket, keys: str) -> str:
-    """The rule's name for "this role may use every key of `bucket` that matches `keys`"."""
-    resource = cast("CfnElement", bucket.node.default_child)
-    return f"AwsSolutions-IAM5[Resource::<{Stack.of(bucket).get_logical_id(resource)}.Arn>/{keys}]"
+def wildcard(scope: IConstruct, resource: str) -> str:
+    """The rule's name for "this role may use whatever `resource`, an ARN with a star, stands for"."""
+    return f"AwsSolutions-IAM5[Resource::{_shown(Stack.of(scope).resolve(resource))}]"
+
+
+def _shown(resolved: Any) -> str:
+    """References as cdk-nag writes them: `<Bucket.Arn>/drop/*`."""
+    match resolved:
+        case {"Fn::Join": ["", parts]}:
+            return "".join(map(_shown, parts))
+        case {"Fn::GetAtt": [name, attribute]}:
+            return f"<{name}.{attribute}>"
+        case {"Ref": name}:
+            return f"<{name}>"
+        case _:
+            return str(resolved)

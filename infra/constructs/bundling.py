@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from logflume.errors import ConfigurationError
@@ -19,8 +20,11 @@ BUILT = ROOT / ".logflume/layers"
 PYTHON_VERSION = "3.13"
 PLATFORMS = {"arm64": "aarch64-manylinux2014", "x86_64": "x86_64-manylinux2014"}
 
-# Byte code differs from machine to machine and would change an asset's hash.
-BYTECODE = ("__pycache__", "*.pyc")
+# What interpreters and checkers on this machine left behind.
+LEFTOVERS = ("__pycache__", "*.pyc", ".*")
+
+# Where Lambda unpacks layers.
+LAYERS_THERE = "/opt"
 
 # Never imported at run time. `bin` holds scripts that begin with a path of the building machine, RECORD lists
 # the files that go here; METADATA stays, importlib.metadata reads versions there.
@@ -55,17 +59,21 @@ def library(ca_file: Path | None = None) -> Path:
 
     `ca_file`, the authority of OpenSearch's certificate, goes there as well.
     """
-    files = sorted(path for path in LIBRARY.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    files = sorted(path for path in LIBRARY.rglob("*") if path.is_file() and not _left_over(path.relative_to(LIBRARY)))
     inputs = [part for path in files for part in (str(path.relative_to(LIBRARY)).encode(), path.read_bytes())]
     beside = [PIPELINE, *([ca_file] if ca_file else [])]
 
     def fill(python: Path) -> None:
-        shutil.copytree(LIBRARY, python, ignore=shutil.ignore_patterns(*BYTECODE))
+        shutil.copytree(LIBRARY, python, ignore=shutil.ignore_patterns(*LEFTOVERS))
         for file in beside:
             shutil.copy(file, python)
 
     inputs += [part for file in beside for part in (file.name.encode(), file.read_bytes())]
     return _built("library", [*inputs, Path(__file__).read_bytes()], fill)
+
+
+def _left_over(path: Path) -> bool:
+    return any(fnmatchcase(part, pattern) for part in path.parts for pattern in LEFTOVERS)
 
 
 def _built(name: str, inputs: Iterable[bytes], fill: Callable[[Path], None]) -> Path:
@@ -83,12 +91,30 @@ def _built(name: str, inputs: Iterable[bytes], fill: Callable[[Path], None]) -> 
             layer = Path(scratch, "layer")
             layer.mkdir()
             fill(layer / "python")
+            _compile(layer)
             try:
                 layer.rename(folder)
             except OSError:  # another synthesis was quicker
                 if not folder.exists():
                     raise
     return folder
+
+
+def _compile(layer: Path) -> None:
+    """Put byte code beside the sources: a layer is read-only, so each cold start would compile all that it imports.
+
+    Without times or paths of this machine, so that equal sources make equal byte code (PEP 552, unchecked).
+    """
+    command = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
+    done = subprocess.run(
+        [*command, "-s", str(layer), "-p", LAYERS_THERE, str(layer / "python")],
+        env={"PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise ConfigurationError(f"the layer's byte code could not be made:\n{done.stdout.strip()}")
 
 
 def _install(target: Path, platform: str) -> None:

@@ -5,11 +5,10 @@ from aws_cdk import CustomResource, Duration
 from constructs import Construct
 
 from infra.config.settings import Settings
-from infra.constructs.acknowledge import acknowledge
+from infra.constructs.acknowledge import acknowledge, wildcard
 from infra.constructs.bundling import PIPELINE
-from infra.constructs.layers import Layers
-from infra.constructs.pipeline_function import PipelineFunction
-from infra.constructs.search_access import search_access, search_environment
+from infra.constructs.pipeline_function import Ground, PipelineFunction
+from infra.constructs.search_access import SearchAccess
 from logflume import sources
 from logflume.index_setup import POLICIES, TEMPLATES
 from logflume.serverless import COLLECTION_TYPE_WITHOUT_IDS, SERVICE
@@ -28,25 +27,28 @@ class IndexSetup(PipelineFunction):
     it changes, and a deployment that is rolled back gets its old templates back.
     """
 
-    def __init__(self, scope: Construct, name: str, settings: Settings, *, layers: Layers) -> None:
+    def __init__(
+        self, scope: Construct, name: str, settings: Settings, *, ground: Ground, search: SearchAccess
+    ) -> None:
         ours = [f"{path}/{prefix(settings.deployment)}*" for path in (TEMPLATES, POLICIES)]
         super().__init__(
             scope,
             name,
             settings,
             service="index_setup",
-            layers=layers,
+            ground=ground,
             memory_mb=MEMORY_MB,
             timeout_s=TIMEOUT_S,
-            environment=search_environment(settings),
-            statements=search_access(
-                settings, dict.fromkeys(("es:ESHttpDelete", "es:ESHttpGet", "es:ESHttpPut"), ours)
-            ),
+            environment=search.environment(),
+            statements=[
+                *search.allow(dict.fromkeys(("es:ESHttpDelete", "es:ESHttpGet", "es:ESHttpPut"), ours)),
+                *(ground.encryption.allow("kms:Decrypt") if search.secret_arn else []),
+            ],
         )
         for path in ours:
             acknowledge(
                 self.role,
-                f"AwsSolutions-IAM5[Resource::{settings.opensearch_resource_arn}{path}]",
+                wildcard(self, search.resource_arn + path),
                 "templates and policies are named after the deployment and its indices",
             )
         self.resource = CustomResource(
@@ -67,7 +69,7 @@ def planned(settings: Settings) -> Plan:
             deployment=settings.deployment,
             index_prefix=settings.index_prefix,
             shards=settings.index_shards,
-            replicas=settings.index_replicas,
+            replicas=settings.replicas,
             refresh_s=settings.index_refresh_s,
             retention_days=settings.index_retention_days,
             serverless=settings.opensearch_auth == SERVICE,

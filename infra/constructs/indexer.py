@@ -7,12 +7,11 @@ from aws_cdk.aws_lambda_event_sources import S3OnFailureDestination
 from constructs import Construct
 
 from infra.config.settings import Settings
-from infra.constructs.acknowledge import acknowledge, wildcard_in
+from infra.constructs.acknowledge import acknowledge, wildcard
 from infra.constructs.dead_letters import DeadLetters
-from infra.constructs.layers import Layers
 from infra.constructs.ledger import Ledger
-from infra.constructs.pipeline_function import PipelineFunction
-from infra.constructs.search_access import search_access, search_environment
+from infra.constructs.pipeline_function import Ground, PipelineFunction
+from infra.constructs.search_access import SearchAccess
 from infra.constructs.stream import BatchStream
 
 # Lambda's limit for a record's age; a stream may keep records longer.
@@ -35,7 +34,8 @@ class Indexer(PipelineFunction):
         name: str,
         settings: Settings,
         *,
-        layers: Layers,
+        ground: Ground,
+        search: SearchAccess,
         ledger: Ledger,
         batches: BatchStream,
         dead_letters: DeadLetters,
@@ -45,11 +45,11 @@ class Indexer(PipelineFunction):
             name,
             settings,
             service="indexer",
-            layers=layers,
+            ground=ground,
             memory_mb=settings.indexer_memory_mb,
             timeout_s=settings.indexer_timeout_s,
             environment={
-                **search_environment(settings),
+                **search.environment(),
                 "LOGFLUME_DEADLETTER_BUCKET": dead_letters.bucket.bucket_name,
                 "LOGFLUME_LEDGER_TABLE": ledger.table.table_name,
             },
@@ -73,16 +73,17 @@ class Indexer(PipelineFunction):
                     resources=[ledger.table.table_arn],
                     conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["poison#*"]}},
                 ),
-                *search_access(settings, {"es:ESHttpPost": ["/_bulk"]}),
+                *search.allow({"es:ESHttpPost": ["/_bulk"]}),
+                *ground.encryption.allow("kms:Decrypt", "kms:GenerateDataKey"),
             ],
         )
         acknowledge(
             self.role,
-            wildcard_in(dead_letters.bucket, "*"),
+            wildcard(self, dead_letters.bucket.arn_for_objects("*")),
             "dead letters are named after the objects they come from, Lambda's own after shard and time",
         )
         age_hours = min(settings.stream_retention_hours - RETENTION_MARGIN_HOURS, MAX_RECORD_AGE_HOURS)
-        self.function.add_event_source_mapping(
+        self.event_source = self.function.add_event_source_mapping(
             "Stream",
             event_source_arn=batches.stream.stream_arn,
             starting_position=lambda_.StartingPosition.TRIM_HORIZON,
@@ -93,4 +94,6 @@ class Indexer(PipelineFunction):
             bisect_batch_on_error=True,
             max_record_age=Duration.hours(age_hours),
             on_failure=S3OnFailureDestination(dead_letters.bucket),
+            # Counts what is given up (alarm RecordsGivenUp).
+            metrics_config=lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT]),
         )

@@ -4,6 +4,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
 from infra.config.settings import Settings
+from infra.constructs.encryption import Encryption
 from infra.constructs.removal import removal_policy
 
 # Sparse: only objects that are being read or have failed carry the attribute `open`.
@@ -13,13 +14,15 @@ OPEN_INDEX = "open"
 class Ledger(Construct):
     """Items are found by `id`; DynamoDB deletes those with `expires` (Unix seconds) some time after it."""
 
-    def __init__(self, scope: Construct, name: str, settings: Settings) -> None:
+    def __init__(self, scope: Construct, name: str, settings: Settings, encryption: Encryption) -> None:
         super().__init__(scope, name)
         self.table = dynamodb.Table(
             self,
             "Table",
             partition_key=dynamodb.Attribute(name="id", type=dynamodb.AttributeType.STRING),
             billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED if encryption.key else None,
+            encryption_key=encryption.key,
             time_to_live_attribute="expires",
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True

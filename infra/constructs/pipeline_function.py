@@ -1,21 +1,31 @@
 """Pipeline function: what reader and indexer have in common - role, log group, layers, logging."""
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from dataclasses import dataclass
 
 from aws_cdk import Duration, IgnoreMode
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.config.settings import Settings
-from infra.constructs.acknowledge import acknowledge
-from infra.constructs.bundling import BYTECODE, ROOT
+from infra.constructs.acknowledge import acknowledge, wildcard
+from infra.constructs.bundling import LEFTOVERS, ROOT
+from infra.constructs.encryption import Encryption
 from infra.constructs.layers import RUNTIME, Layers, architecture
-from infra.constructs.removal import removal_policy
+from infra.constructs.log_group import log_group
+from infra.constructs.network import Network
 
 METRICS_NAMESPACE = "Logflume"
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What every function stands on; without a `network` it is in no VPC."""
+
+    layers: Layers
+    encryption: Encryption
+    network: Network | None
 
 
 class PipelineFunction(Construct):
@@ -32,7 +42,7 @@ class PipelineFunction(Construct):
         settings: Settings,
         *,
         service: str,
-        layers: Layers,
+        ground: Ground,
         memory_mb: int,
         timeout_s: int,
         environment: Mapping[str, str],
@@ -40,18 +50,16 @@ class PipelineFunction(Construct):
         recursive_loop: lambda_.RecursiveLoop = lambda_.RecursiveLoop.TERMINATE,
     ) -> None:
         super().__init__(scope, name)
-        self.log_group = logs.LogGroup(self, "Logs", removal_policy=removal_policy(settings))
-        # The L2 property takes names only (ONE_WEEK); settings are in days.
-        log_group = cast("logs.CfnLogGroup", self.log_group.node.default_child)
-        log_group.retention_in_days = settings.log_retention_days
+        self.log_group = log_group(self, "Logs", settings, ground.encryption)
         write_logs = iam.PolicyStatement(
             actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[self.log_group.log_group_arn]
         )
+        interfaces = ground.network.allow() if ground.network else []
         self.role = iam.Role(
             self,
             "Role",
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            inline_policies={service: iam.PolicyDocument(statements=[write_logs, *statements])},
+            inline_policies={service: iam.PolicyDocument(statements=[write_logs, *statements, *interfaces])},
         )
         self.function = lambda_.Function(
             self,
@@ -59,10 +67,10 @@ class PipelineFunction(Construct):
             runtime=RUNTIME,
             architecture=architecture(settings),
             code=lambda_.Code.from_asset(
-                str(ROOT / "functions" / service), exclude=list(BYTECODE), ignore_mode=IgnoreMode.GIT
+                str(ROOT / "functions" / service), exclude=list(LEFTOVERS), ignore_mode=IgnoreMode.GIT
             ),
             handler="handler.handler",
-            layers=layers.all,
+            layers=ground.layers.all,
             role=self.role.without_policy_updates(),
             memory_size=memory_mb,
             timeout=Duration.seconds(timeout_s),
@@ -87,6 +95,13 @@ class PipelineFunction(Construct):
             "Python 3.13 is the version that the local cloud runs functions on, so the one that is tested; "
             "Lambda supports it until 2029",
         )
+        if ground.network:
+            ground.network.place(self.function)
+            acknowledge(
+                self.role,
+                wildcard(self, "*"),
+                "Lambda makes a function's network interfaces with its role; they have no ARN before they are there",
+            )
 
 
 _LEVELS = {

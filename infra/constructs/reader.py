@@ -6,11 +6,10 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.config.settings import Settings
-from infra.constructs.acknowledge import acknowledge, wildcard_in
+from infra.constructs.acknowledge import acknowledge, wildcard
 from infra.constructs.drop_folder import DropFolder
-from infra.constructs.layers import Layers
 from infra.constructs.ledger import Ledger
-from infra.constructs.pipeline_function import PipelineFunction
+from infra.constructs.pipeline_function import Ground, PipelineFunction
 from infra.constructs.stream import BatchStream
 
 # Messages an invocation works off, smallest object first.
@@ -32,18 +31,18 @@ class Reader(PipelineFunction):
         name: str,
         settings: Settings,
         *,
-        layers: Layers,
+        ground: Ground,
         drop: DropFolder,
         ledger: Ledger,
         batches: BatchStream,
     ) -> None:
-        dropped = f"{settings.drop_prefix}*"
+        dropped = drop.bucket.arn_for_objects(f"{settings.drop_prefix}*")
         super().__init__(
             scope,
             name,
             settings,
             service="reader",
-            layers=layers,
+            ground=ground,
             memory_mb=settings.reader_memory_mb,
             timeout_s=settings.reader_timeout_s,
             recursive_loop=lambda_.RecursiveLoop.ALLOW,
@@ -61,7 +60,7 @@ class Reader(PipelineFunction):
                 "LOGFLUME_DLQ_URL": drop.dlq.queue_url,
             },
             statements=[
-                iam.PolicyStatement(actions=["s3:GetObject"], resources=[drop.bucket.arn_for_objects(dropped)]),
+                iam.PolicyStatement(actions=drop.read_actions, resources=[dropped]),
                 # Without it S3 answers 403 for a key that is gone, and gone could not be told from denied.
                 iam.PolicyStatement(actions=["s3:ListBucket"], resources=[drop.bucket.bucket_arn]),
                 iam.PolicyStatement(
@@ -84,14 +83,16 @@ class Reader(PipelineFunction):
                     resources=[drop.queue.queue_arn],
                 ),
                 iam.PolicyStatement(actions=["sqs:SendMessage"], resources=[drop.dlq.queue_arn]),
+                *ground.encryption.allow("kms:Decrypt", "kms:GenerateDataKey"),
+                *drop.read_key,
             ],
         )
         acknowledge(
             self.role,
-            wildcard_in(drop.bucket, dropped),
+            wildcard(self, dropped),
             "it reads whatever users drop, under names that they choose",
         )
-        self.function.add_event_source_mapping(
+        self.event_source = self.function.add_event_source_mapping(
             "Queue",
             event_source_arn=drop.queue.queue_arn,
             batch_size=BATCH_SIZE,

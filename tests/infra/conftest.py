@@ -29,6 +29,18 @@ def synthesised(template_file: Callable[[str], Path]) -> Callable[[str], Synthes
     return lambda variant: Synthesised(json.loads(template_file(variant).read_text()))
 
 
+@pytest.fixture
+def build_template(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, str]], Synthesised]:
+    """A stack of any context, for one test."""
+
+    def synthesise(context: dict[str, str]) -> Synthesised:
+        app, stack = build(context, tmp_path_factory.mktemp("stack"))
+        made = Path(app.synth().get_stack_by_name(stack.stack_name).template_full_path)
+        return Synthesised(json.loads(made.read_text()))
+
+    return synthesise
+
+
 @pytest.fixture(scope="session")
 def stack(synthesised: Callable[[str], Synthesised]) -> Synthesised:
     """The default deployment."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import aws_cdk as cdk
 
-from infra.config.settings import load
+from infra.config.settings import CONFIG_DIR, NOT_PROFILES, load
 from infra.stacks.ingest import IngestStack
 
 ROOT = Path(__file__).parents[2]
@@ -16,27 +16,49 @@ DOMAIN = "arn:aws:es:eu-west-1:123456789012:domain/logs"
 SECRET = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:search-AbCdEf"
 ENDPOINT = "https://search.example.com"
 
-# Every kind of deployment that the settings can ask for.
+KEY = "arn:aws:kms:eu-west-1:123456789012:key/01234567-89ab-cdef-0123-456789abcdef"
+BUCKET_KEY = "arn:aws:kms:eu-west-1:123456789012:key/76543210-89ab-cdef-0123-456789abcdef"
+
+PROFILES = sorted(path.stem for path in CONFIG_DIR.glob("*.toml") if path.stem not in NOT_PROFILES)
+
+# Every profile as it stands, but the default one, which wants an OpenSearch; and what else the settings can ask for.
 VARIANTS: dict[str, dict[str, str]] = {
     "default": {"opensearch_endpoint": ENDPOINT},
-    "local": {"profile": "local"},
+    **{profile: {"profile": profile} for profile in PROFILES if profile != "default"},
     "domain": {"opensearch_endpoint": ENDPOINT, "opensearch_resource_arn": DOMAIN},
-    "serverless": {
-        "opensearch_endpoint": ENDPOINT,
-        "opensearch_auth": "aoss",
-        "opensearch_collection_type": "search",
-        "opensearch_resource_arn": "arn:aws:aoss:eu-west-1:123456789012:collection/abc123",
-    },
     "basic": {"opensearch_endpoint": ENDPOINT, "opensearch_auth": "basic", "opensearch_secret_arn": SECRET},
     "provisioned": {"opensearch_endpoint": ENDPOINT, "stream_shards": "4", "stream_retention_hours": "8760"},
+    "bucket": {"opensearch_endpoint": ENDPOINT, "drop_bucket": "their-logs", "drop_bucket_key_arn": BUCKET_KEY},
+    "key": {"opensearch_endpoint": ENDPOINT, "kms_key": KEY},
+    "basic-key": {
+        "opensearch_endpoint": ENDPOINT,
+        "opensearch_auth": "basic",
+        "opensearch_secret_arn": SECRET,
+        "kms_key": KEY,
+    },
+    # All at once: a domain inside a VPC, a key of its own, somebody else's bucket and topic.
+    "everything": {
+        "profile": "production",
+        "drop_bucket": "their-logs",
+        "alarm_topic_arn": "arn:aws:sns:eu-west-1:123456789012:on-call",
+        "vpc_id": "vpc-0123456789abcdef0",
+        "vpc_subnet_ids": "subnet-0123456789abcdef0,subnet-0123456789abcdef1,subnet-0123456789abcdef2",
+        "vpc_route_table_ids": "rtb-0123456789abcdef0,rtb-0123456789abcdef1",
+        "vpc_endpoints": "true",
+    },
 }
 
 
-def build(context: Mapping[str, str], folder: Path, *, checked: bool = False) -> tuple[cdk.App, IngestStack]:
+def build(context: Mapping[str, str], folder: Path) -> tuple[cdk.App, IngestStack]:
     """The app as infra/app.py makes it, without building layers."""
-    skip_layers = {"aws:cdk:bundling-stacks": [], "aws:cdk:enable-path-metadata": True}
-    app = cdk.App(outdir=str(folder), context=FLAGS | skip_layers, builtin_cloud_formation_validation=checked)
+    app = new_app(folder)
     return app, IngestStack(app, load(context))
+
+
+def new_app(folder: Path, *, checked: bool = False) -> cdk.App:
+    """An app without stacks; `checked` applies CDK's own rules."""
+    skip_layers = {"aws:cdk:bundling-stacks": [], "aws:cdk:enable-path-metadata": True}
+    return cdk.App(outdir=str(folder), context=FLAGS | skip_layers, builtin_cloud_formation_validation=checked)
 
 
 class Synthesised:

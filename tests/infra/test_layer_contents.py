@@ -1,6 +1,8 @@
 """The layers as they are built for Lambda: the right platform, complete, small, the same every time."""
 
+import importlib.util
 import json
+import marshal
 import os
 import shutil
 import subprocess
@@ -17,6 +19,7 @@ from tests.infra.synthesis import FLAGS
 
 ELF_MACHINES = {"x86_64": 62, "arm64": 183}  # e_machine (System V ABI)
 MAX_ZIPPED_MB = 12
+UNCHECKED_HASH = 0b01  # PEP 552
 
 
 @pytest.fixture(scope="module", params=sorted(ELF_MACHINES))
@@ -45,10 +48,21 @@ def test_every_requirement_is_in_the_layer_at_its_locked_version(python: Path) -
 
 
 def test_what_is_never_imported_is_left_out(python: Path) -> None:
-    unwanted = [path for path in python.rglob("*") if path.suffix in (".pyi", ".pyc", ".pyx", ".h")]
+    unwanted = [path for path in python.rglob("*") if path.suffix in (".pyi", ".pyx", ".h")]
     assert not unwanted
     assert not (python / "bin").exists()
-    assert not list(python.rglob("__pycache__"))
+
+
+def test_every_module_has_byte_code_that_is_taken_without_looking_at_its_source(python: Path) -> None:
+    for folder in (python, bundling.library() / "python"):
+        sources = list(folder.rglob("*.py"))
+        assert sources
+        for source in sources:
+            code = Path(importlib.util.cache_from_source(source)).read_bytes()
+            assert code[:4] == importlib.util.MAGIC_NUMBER
+            assert int.from_bytes(code[4:8], "little") == UNCHECKED_HASH
+            compiled = marshal.loads(code[16:])  # noqa: S302 - made here
+            assert compiled.co_filename == f"/opt/python/{source.relative_to(folder)}"
 
 
 def test_nothing_in_the_layer_names_the_machine_that_built_it(python: Path) -> None:
@@ -96,7 +110,6 @@ def test_the_library_layer_holds_the_package_and_the_pipeline_beside_it() -> Non
     python = bundling.library() / "python"
     assert (python / "pipeline.toml").read_bytes() == bundling.PIPELINE.read_bytes()
     assert (python / "logflume" / "errors.py").read_bytes() == (bundling.LIBRARY / "logflume/errors.py").read_bytes()
-    assert not list(python.rglob("__pycache__"))
 
 
 def test_the_authority_of_a_private_certificate_lies_beside_the_package(
@@ -109,6 +122,21 @@ def test_the_authority_of_a_private_certificate_lies_beside_the_package(
     assert layer != bundling.library()
     renewed = make_authority(tmp_path).ca_file
     assert bundling.library(renewed) != layer
+
+
+def test_what_tools_left_in_the_sources_is_not_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(bundling.LIBRARY, tmp_path / "python")
+    monkeypatch.setattr(bundling, "LIBRARY", tmp_path / "python")
+    monkeypatch.setattr(bundling, "BUILT", tmp_path / "built")
+    before = bundling.library()
+    for name in (".mypy_cache/3.13/cache.db", "__pycache__/errors.cpython-312.pyc", ".DS_Store"):
+        file = tmp_path / "python/logflume" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"left behind")
+    assert bundling.library() == before
+    shutil.rmtree(before)
+    assert not [path for path in bundling.library().rglob("*") if path.name in (".mypy_cache", ".DS_Store", "cache.db")]
+    assert not list(bundling.library().rglob("*312.pyc"))
 
 
 @pytest.mark.parametrize("change", ["code", "pipeline"])
@@ -151,4 +179,4 @@ def test_the_app_synthesises_without_network_account_or_docker(tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     layers = [folder for folder in tmp_path.glob("asset.*") if (folder / "python").is_dir()]
     assert {(folder / "python/logflume").is_dir() for folder in layers} == {True, False}
-    assert not [path for path in tmp_path.rglob("*") if path.suffix == ".pyc" or path.name == "__pycache__"]
+    assert all((folder / "python").is_dir() for folder in tmp_path.glob("asset.*") if list(folder.rglob("*.pyc")))

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.certificates import Authority, make_authority
-from infra.config.settings import CONFIG_DIR, NOT_PROFILES, load
-from infra.constructs.search_access import search_environment
+from infra.config.settings import CONFIG_DIR, load
+from infra.constructs.search_access import existing
 from logflume.errors import ConfigurationError
+from tests.infra.synthesis import KEY, PROFILES
 
 ENDPOINT = "https://search.example.com:9200"
 SECRET = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:search-AbCdEf"
@@ -43,9 +44,10 @@ def test_a_profile_wins_over_the_defaults_and_the_context_over_both(folder: Path
     assert (settings.stream_shards, settings.reader_concurrency, settings.indexer_batch) == (16, 50, 100)
 
 
-@pytest.mark.parametrize("profile", sorted(p.stem for p in CONFIG_DIR.glob("*.toml") if p.stem not in NOT_PROFILES))
-def test_every_profile_in_the_repository_is_valid(profile: str) -> None:
-    assert load({"profile": profile, "opensearch_endpoint": ENDPOINT}).opensearch_endpoint == ENDPOINT
+@pytest.mark.parametrize("profile", [profile for profile in PROFILES if profile != "default"])
+def test_every_profile_in_the_repository_is_valid_as_it_stands(profile: str) -> None:
+    settings = load({"profile": profile})
+    assert bool(settings.opensearch_endpoint) != bool(settings.opensearch_domain)
 
 
 @pytest.mark.parametrize(("machine", "expected"), [("aarch64", "arm64"), ("arm64", "arm64"), ("x86_64", "x86_64")])
@@ -80,6 +82,16 @@ def test_a_missing_endpoint_says_how_to_give_one() -> None:
         ("opensearch_collection_type", "logs", "search, timeseries, vectorsearch"),
         ("opensearch_ca_file", "../ca.pem", 'the name of a ".pem" file'),
         ("opensearch_ca_file", "/etc/ssl/ca.pem", 'the name of a ".pem" file'),
+        ("opensearch_domain", "huge", "production, small"),
+        ("kms_key", "mine", "aws, own, the ARN of a KMS key"),
+        ("kms_key", "arn:aws:kms:eu-west-1:123456789012:key/*", "the ARN of a KMS key"),
+        ("kms_key", "arn:aws:kms:eu-west-1:123456789012:alias/mine", "the ARN of a KMS key"),
+        ("alarm_topic_arn", "on-call", "the ARN of an SNS topic"),
+        ("drop_bucket", "s3://logs", "the name of an S3 bucket"),
+        ("drop_bucket", "logs*", "the name of an S3 bucket"),
+        ("vpc_id", "default", "vpc-"),
+        ("vpc_subnet_ids", "a,b", "subnet-…, separated by commas"),
+        ("tags", "team=search", "a table of texts, in a profile's file"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_place_and_what_is_allowed(key: str, value: str, allowed: str) -> None:
@@ -167,7 +179,7 @@ def authority(folder: Path) -> Authority:
 def test_an_authority_of_ones_own_lies_beside_the_settings(folder: Path, authority: Authority) -> None:
     settings = load({"opensearch_endpoint": ENDPOINT, "opensearch_ca_file": authority.ca_file.name}, folder)
     assert settings.opensearch_ca_file == "authority-ca.pem"
-    assert search_environment(settings)["LOGFLUME_OPENSEARCH_CA_FILE"] == "authority-ca.pem"
+    assert existing(settings).environment()["LOGFLUME_OPENSEARCH_CA_FILE"] == "authority-ca.pem"
 
 
 def test_an_authority_is_for_https(folder: Path, authority: Authority) -> None:
@@ -197,6 +209,73 @@ def test_a_private_key_is_never_shipped(folder: Path, authority: Authority) -> N
     (folder / "both.pem").write_bytes(authority.chain_file.read_bytes() + authority.key_file.read_bytes())
     message = problem({"opensearch_endpoint": ENDPOINT, "opensearch_ca_file": "both.pem"}, folder)
     assert message.startswith("opensearch_ca_file = 'both.pem': it holds a private key")
+
+
+def test_opensearch_is_there_or_is_made_never_both() -> None:
+    assert "have a domain made: -c opensearch_domain=small" in problem({})
+    message = problem({"opensearch_endpoint": ENDPOINT, "opensearch_domain": "small"})
+    assert message.endswith("either OpenSearch is there, or the stack makes it")
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "reason"),
+    [
+        ("opensearch_auth", "none", "a domain takes 'es'"),
+        ("opensearch_resource_arn", "arn:aws:es:eu-west-1:123456789012:domain/logs", "for an OpenSearch that is there"),
+    ],
+)
+def test_a_domain_made_by_the_stack_is_reached_in_one_way(setting: str, value: str, reason: str) -> None:
+    assert reason in problem({"opensearch_domain": "small", setting: value})
+
+
+def test_a_domain_of_one_node_gets_no_replicas_unless_they_are_asked_for() -> None:
+    assert load({"opensearch_domain": "small"}).replicas == 0
+    assert load({"opensearch_domain": "small", "index_replicas": "1"}).replicas == 1
+    assert load({"opensearch_domain": "production"}).replicas == -1
+
+
+VPC = {"opensearch_endpoint": ENDPOINT, "vpc_id": "vpc-0123456789abcdef0", "vpc_subnet_ids": "subnet-01234567"}
+
+
+@pytest.mark.parametrize(
+    ("context", "reason"),
+    [
+        ({"vpc_endpoints": "true"}, "vpc_endpoints = True without vpc_id"),
+        ({"vpc_subnet_ids": "subnet-01234567"}, "vpc_subnet_ids = 'subnet-01234567' without vpc_id"),
+        ({"vpc_id": "vpc-01234567"}, "without vpc_subnet_ids"),
+        (VPC | {"vpc_endpoints": "true"}, "without vpc_route_table_ids"),
+        (VPC | {"vpc_route_table_ids": "rtb-01234567"}, "is for vpc_endpoints = true only"),
+        (VPC | {"opensearch_endpoint": "", "opensearch_domain": "production"}, "name 3, each in another"),
+    ],
+)
+def test_a_network_is_whole_or_not_there(context: dict[str, str], reason: str) -> None:
+    assert reason in problem({"opensearch_endpoint": ENDPOINT} | context)
+
+
+def test_subnets_may_be_written_with_spaces() -> None:
+    assert load(VPC | {"vpc_subnet_ids": "subnet-01234567, subnet-89abcdef"}).subnets == [
+        "subnet-01234567",
+        "subnet-89abcdef",
+    ]
+
+
+def test_a_key_of_a_bucket_wants_the_bucket() -> None:
+    assert "without drop_bucket" in problem({"opensearch_endpoint": ENDPOINT, "drop_bucket_key_arn": KEY})
+
+
+@pytest.mark.parametrize(
+    ("tags", "reason"),
+    [
+        ('"aws:team" = "search"', "are AWS's own"),
+        ('"" = "search"', "a key has 1 to 128 characters"),
+        (f'team = "{"x" * 257}"', "a value 256 at most"),
+        ("\n".join(f'tag{number} = ""' for number in range(51)), "51 of them; AWS takes 50"),
+        ("team = 1", "a table of texts"),
+    ],
+)
+def test_tags_that_aws_would_refuse_are_refused_before(folder: Path, tags: str, reason: str) -> None:
+    (folder / "mine.toml").write_text(f'opensearch_endpoint = "{ENDPOINT}"\n[tags]\n{tags}\n')
+    assert reason in problem({"profile": "mine"}, folder)
 
 
 def test_contexts_that_are_cdks_own_are_none_of_our_business() -> None:

@@ -87,6 +87,7 @@ def test_the_indexer_retries_until_a_record_is_about_to_leave_the_stream(stack: 
         "FunctionResponseTypes": ["ReportBatchItemFailures"],
         "MaximumBatchingWindowInSeconds": 1,
         "MaximumRecordAgeInSeconds": (168 - 1) * 3600,
+        "MetricsConfig": {"Metrics": ["EventCount"]},
         "ParallelizationFactor": 2,
         "StartingPosition": "TRIM_HORIZON",
         # No MaximumRetryAttempts: Lambda's default is unlimited.

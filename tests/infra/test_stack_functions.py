@@ -10,6 +10,8 @@ from tests.infra.synthesis import SECRET, Synthesised
 FUNCTIONS = ["Reader", "Indexer", "IndexSetup"]
 
 OUTPUTS = {
+    "AlarmTopic": "${Alarms/Topic}",
+    "DashboardName": "${Dashboard/Dashboard}",
     "DropBucket": "${Drop/Bucket}",
     "DropPrefix": "drop/",
     "QueueUrl": "${Drop/Queue}",
@@ -19,11 +21,14 @@ OUTPUTS = {
     "DeadLetterBucket": "${DeadLetters/Bucket}",
     "ReaderFunction": "${Reader/Function}",
     "IndexerFunction": "${Indexer/Function}",
+    "ReaderEventSource": "${Reader/Function/Queue}",
+    "IndexerEventSource": "${Indexer/Function/Stream}",
     "ReaderLogGroup": "${Reader/Logs}",
     "IndexerLogGroup": "${Indexer/Logs}",
     "OpenSearchEndpoint": "https://search.example.com",
     "OpenSearchAuth": "es",
     "IndexPrefix": "logs",
+    "IndexRetentionDays": "0",
 }
 
 

@@ -5,12 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from logflume.poison import KEY_PREFIX
-from tests.infra.synthesis import DOMAIN, SECRET, Synthesised
+from tests.infra.synthesis import BUCKET_KEY, DOMAIN, KEY, SECRET, VARIANTS, Synthesised
 
 READER = {
     "${Reader/Logs.Arn}": {"logs:CreateLogStream", "logs:PutLogEvents"},
-    "${Drop/Bucket.Arn}/drop/*": {"s3:GetObject"},
-    "${Drop/Bucket.Arn}": {"s3:ListBucket"},
     "${Ledger/Table.Arn}": {
         "dynamodb:GetItem",
         "dynamodb:UpdateItem",
@@ -41,38 +39,80 @@ INDEXER = {
     "${Ledger/Table.Arn}": {"dynamodb:UpdateItem", "dynamodb:DeleteItem"},
 }
 
+POST = {"es:ESHttpPost"}
+COLLECTION = {"arn:aws:aoss:eu-west-1:123456789012:collection/0123456789abcdefghij": {"aoss:APIAccessAll"}}
+LOGIN = {SECRET: {"secretsmanager:GetSecretValue"}}
+
+# Where the roles have to be let into OpenSearch by their own policies: the domain.
+DOMAINS = {
+    "domain": DOMAIN,
+    "vpc": DOMAIN,
+    "small": "${Search/Domain.Arn}",
+    "production": "${Search/Domain.Arn}",
+    "everything": "${Search/Domain.Arn}",
+}
 SEARCH = {
-    "default": {},
-    "local": {},
-    "provisioned": {},
-    "domain": {f"{DOMAIN}/_bulk": {"es:ESHttpPost"}},
-    "serverless": {"arn:aws:aoss:eu-west-1:123456789012:collection/abc123": {"aoss:APIAccessAll"}},
-    "basic": {SECRET: {"secretsmanager:GetSecretValue"}},
+    **{variant: {} for variant in VARIANTS},
+    **{variant: {f"{domain}/_bulk": POST} for variant, domain in DOMAINS.items()},
+    "serverless": COLLECTION,
+    "basic": LOGIN,
+    "basic-key": LOGIN,
 }
 
+# A key that is not AWS's: what is read is decrypted, what is written gets a data key.
+KEYS = {
+    "vpc": "${Encryption/Key.Arn}",
+    "production": "${Encryption/Key.Arn}",
+    "everything": "${Encryption/Key.Arn}",
+    "key": KEY,
+    "basic-key": KEY,
+}
+USE_OF_KEY = {variant: {key: {"kms:Decrypt", "kms:GenerateDataKey"}} for variant, key in KEYS.items()}
+
+# Lambda makes a function's network interfaces with its role, and EC2 has no ARN for what is not there yet.
+INTERFACES = {
+    "*": {
+        "ec2:CreateNetworkInterface",
+        "ec2:DeleteNetworkInterface",
+        "ec2:DescribeNetworkInterfaces",
+        "ec2:DescribeSubnets",
+        "ec2:AssignPrivateIpAddresses",
+        "ec2:UnassignPrivateIpAddresses",
+    }
+}
+IN_VPC = dict.fromkeys(("vpc", "everything"), INTERFACES)
+
+THEIRS = "arn:${AWS::Partition}:s3:::their-logs"
+DROP_FOLDER = {"${Drop/Bucket.Arn}/drop/*": {"s3:GetObject"}, "${Drop/Bucket.Arn}": {"s3:ListBucket"}}
+THEIR_BUCKET = {f"{THEIRS}/drop/*": {"s3:GetObject", "s3:GetObjectVersion"}, THEIRS: {"s3:ListBucket"}}
+DROP = {"everything": THEIR_BUCKET, "bucket": THEIR_BUCKET | {BUCKET_KEY: {"kms:Decrypt"}}}
 
 INDEX_SETUP = {"${IndexSetup/Logs.Arn}": {"logs:CreateLogStream", "logs:PutLogEvents"}}
 
 MANAGED = {"es:ESHttpDelete", "es:ESHttpGet", "es:ESHttpPut"}
-DOMAIN_SETUP = {
-    f"{DOMAIN}/_index_template/logflume-logflume.*": MANAGED,
-    f"{DOMAIN}/_plugins/_ism/policies/logflume-logflume.*": MANAGED,
-}
+MANAGED_PATHS = ("_index_template", "_plugins/_ism/policies")
 
 
-def test_the_reader_may_do_this_and_nothing_else(each_stack: Synthesised) -> None:
-    assert each_stack.permissions("Reader/Role") == READER
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_reader_may_do_this_and_nothing_else(synthesised: Callable[[str], Synthesised], variant: str) -> None:
+    expected = READER | DROP.get(variant, DROP_FOLDER) | USE_OF_KEY.get(variant, {}) | IN_VPC.get(variant, {})
+    assert synthesised(variant).permissions("Reader/Role") == expected
 
 
-@pytest.mark.parametrize("variant", SEARCH)
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_the_indexer_may_do_this_and_nothing_else(synthesised: Callable[[str], Synthesised], variant: str) -> None:
-    assert synthesised(variant).permissions("Indexer/Role") == INDEXER | SEARCH[variant]
+    expected = INDEXER | SEARCH[variant] | USE_OF_KEY.get(variant, {}) | IN_VPC.get(variant, {})
+    assert synthesised(variant).permissions("Indexer/Role") == expected
 
 
-@pytest.mark.parametrize("variant", SEARCH)
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_index_setup_may_do_this_and_nothing_else(synthesised: Callable[[str], Synthesised], variant: str) -> None:
-    access = DOMAIN_SETUP if variant == "domain" else SEARCH[variant]
-    assert synthesised(variant).permissions("IndexSetup/Role") == INDEX_SETUP | access
+    access: dict[str, set[str]] = SEARCH[variant]
+    if variant in DOMAINS:
+        access = {f"{DOMAINS[variant]}/{path}/logflume-logflume.*": MANAGED for path in MANAGED_PATHS}
+    if variant == "basic-key":  # the secret may be encrypted with it
+        access = access | {KEY: {"kms:Decrypt"}}
+    assert synthesised(variant).permissions("IndexSetup/Role") == INDEX_SETUP | access | IN_VPC.get(variant, {})
 
 
 def test_of_the_ledger_the_indexer_reaches_its_own_marks_only(each_stack: Synthesised) -> None:
@@ -102,4 +142,6 @@ def test_no_action_is_a_wildcard_and_no_resource_starts_with_one(each_stack: Syn
     for role in each_stack.of_type("AWS::IAM::Role"):
         for resource, actions in each_stack.permissions(role).items():
             assert not [action for action in actions if "*" in action]
+            if {resource: actions} == INTERFACES:
+                continue
             assert resource.index("*") > len("arn:aws:s3:::") if "*" in resource else True

@@ -45,8 +45,20 @@ INDEXER: Mapping[str, tuple[str, MetricUnit]] = {
     "outages": ("IndexOutages", _COUNT),
     "connections_opened": ("ConnectionsOpened", _COUNT),
 }
-# Always there, zero included: what did not happen must be visible, too.
-_ALWAYS = frozenset({"events_read", "indexed", "connections_opened"})
+# Sums over counts that mean the same to whoever is called: one metric, one alarm.
+TOTALS: Mapping[str, tuple[str, ...]] = {
+    "EventsDeadLettered": ("rejected", "oversize"),
+    "RecordsUnreadable": ("records_damaged", "records_poisonous"),
+}
+# Counts that say that something is wrong; each has an alarm (infra/monitoring/alarms.py).
+TROUBLE = frozenset(
+    {
+        *("objects_failed", "objects_broken", "messages_unknown", "put_retries"),
+        *("rejected", "oversize", "records_damaged", "records_poisonous", "retries", "outages"),
+    }
+)
+# Always there, zero included: what did not happen must be visible, too, and sums need every part.
+_ALWAYS = TROUBLE | {"events_read", "objects_done", "continuations", "indexed", "connections_opened"}
 
 LAG = "IndexLag"  # milliseconds from the object's creation to its events being indexed
 LATENCY = "BulkLatency"  # milliseconds that a `_bulk` request took, each of them
@@ -66,3 +78,6 @@ def publish(metrics: Publisher, names: Mapping[str, tuple[str, MetricUnit]], cou
         value = counts.get(count, 0)
         if value or count in _ALWAYS:
             metrics.add_metric(name, unit, value)
+    for name, parts in TOTALS.items():
+        if names.keys() >= set(parts):
+            metrics.add_metric(name, _COUNT, sum(counts.get(part, 0) for part in parts))
