@@ -1,5 +1,6 @@
 """LocalStack and the two servers it forwards to, DynamoDB Local and kinesis-local, as services."""
 
+import os
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,8 @@ NAME = "localstack"
 DYNAMODB_NAME = "dynamodb"
 KINESIS_NAME = "kinesis"
 PORT_VARIABLE = "LOGFLUME_LOCAL_AWS_PORT"
+# A file: every request that a function makes is noted there (infra/local/recorder).
+RECORD_VARIABLE = "LOGFLUME_LOCAL_RECORD_CALLS"
 
 # The services that the deployment uses, as LocalStack names them: loaded at start instead of by the first deployment.
 AWS_SERVICES = (
@@ -110,6 +113,7 @@ def localstack(home: Path, logs: Path, port: int, backends: Backends) -> Service
             "LAMBDA_RUNTIME_EXECUTOR": "process",
             "LOGFLUME_LAMBDA_PYTHON": str(paths.LAMBDA_RUNTIME / "bin" / "python"),
             "LOGFLUME_LAMBDA_LOGS": str(logs),
+            **_recording(),
             # An idle event source is polled within a second, not within ten.
             "LAMBDA_EVENT_SOURCE_MAPPING_POLL_INTERVAL_SEC": "0.2",
             "LAMBDA_EVENT_SOURCE_MAPPING_MAX_BACKOFF_ON_EMPTY_POLL_SEC": "1",
@@ -119,6 +123,11 @@ def localstack(home: Path, logs: Path, port: int, backends: Backends) -> Service
         directory=home,
         port_variable=PORT_VARIABLE,
     )
+
+
+def _recording() -> dict[str, str]:
+    file = os.environ.get(RECORD_VARIABLE)
+    return {"LOGFLUME_LAMBDA_CALLS": file, "LOGFLUME_LAMBDA_RECORDER": str(paths.RECORDER)} if file else {}
 
 
 def answers(port: int) -> bool:

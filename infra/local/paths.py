@@ -5,6 +5,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 INFRA = REPOSITORY / "infra"
 LOCAL = INFRA / "local"
+RECORDER = LOCAL / "recorder"
 
 # Everything that the repository brings onto the machine, beside .venv and infra/node_modules; ignored by git.
 TOOLS = REPOSITORY / ".logflume" / "tools"

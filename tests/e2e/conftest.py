@@ -1,6 +1,9 @@
 """A cloud of its own for the e2e suite: on free ports, deployed by cdk, ended with the session."""
 
+import json
+import os
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,12 +13,17 @@ from typing import Any
 import pytest
 
 from infra.cli.deployment import Deployment
-from infra.local.cloud import LocalCloud, Ports
+from infra.local.cloud import HOME_VARIABLE, LocalCloud, Ports
 from infra.local.deploy import deploy
+from infra.local.localstack import PORT_VARIABLE as AWS_PORT
+from infra.local.localstack import RECORD_VARIABLE
+from infra.local.opensearch import PORT_VARIABLE as OPENSEARCH_PORT
 from infra.local.paths import REPOSITORY
 from logflume.notifications import ObjectRef
 
 HOME = REPOSITORY / ".logflume" / "e2e"
+# What the functions ask of AWS and OpenSearch, for test_zz_permissions.
+CALLS = HOME / "calls.jsonl"
 # Far longer than anything here takes on a busy machine: it ends a hang, and is no measurement.
 PATIENCE_S = 480.0
 
@@ -117,6 +125,39 @@ class World:
 
         self.until("an empty queue", look)
 
+    def logflume(self, *arguments: str, status: int = 0) -> Any:
+        """Run the command with --json, as a user would type it; what it printed."""
+        environment = {
+            **os.environ,
+            HOME_VARIABLE: str(self.cloud.home),
+            AWS_PORT: str(self.cloud.ports.aws),
+            OPENSEARCH_PORT: str(self.cloud.ports.opensearch),
+            "LOGFLUME_DEPLOYMENT": self.deployment.name,
+        }
+        done = subprocess.run(
+            [REPOSITORY / ".venv/bin/logflume", *arguments, "--json"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        assert done.returncode == status, done.stderr + done.stdout
+        return json.loads(done.stdout)
+
+    def failures(self) -> dict[str, str]:
+        """What `logflume doctor` finds broken: check to what it says."""
+        answer = self.logflume("doctor", status=1)
+        return {one["check"]: one["says"] for one in answer["checks"] if one["verdict"] == "FAIL"}
+
+    def rings(self, *alarms: str) -> None:
+        """Wait until these alarms ring in `logflume status`."""
+
+        def look() -> bool:
+            states = {alarm["name"]: alarm["state"] for alarm in self.logflume("status")["alarms"]}
+            return all(states[alarm] == "ALARM" for alarm in alarms)
+
+        self.until(f"the alarms {', '.join(alarms)}", look)
+
     def metric(self, service: str, name: str, since: float) -> float:
         """The sum of a metric since then (Unix seconds)."""
         answer = self.deployment.cloudwatch.get_metric_statistics(
@@ -138,8 +179,11 @@ class World:
 def world() -> Iterator[World]:
     cloud = LocalCloud(HOME, Ports(*free_ports(2)))
     cloud.down()  # what an interrupted session may have left
+    CALLS.unlink(missing_ok=True)
     try:
-        outputs = deploy(cloud, context={"deployment": "e2e"})
+        with pytest.MonkeyPatch.context() as patch:  # LocalStack is started here
+            patch.setenv(RECORD_VARIABLE, str(CALLS))
+            outputs = deploy(cloud, context={"deployment": "e2e"})
         yield World(cloud, Deployment("e2e", "local", outputs, cloud.session(), cloud.aws_url))
     finally:
         cloud.down()

@@ -21,6 +21,7 @@ from infra.local.service import free_port
 
 ROLE = "arn:aws:iam::000000000000:role/any"
 WAIT_S = 30
+EVALUATED_S = 90.0  # alarms are looked at every minute
 
 HANDLER = """
 import json, os, time
@@ -191,6 +192,89 @@ def test_embedded_metrics_reach_cloudwatch(
     assert sum(point["SampleCount"] for point in points) == 2
 
 
+def test_lambda_says_how_long_an_invocation_took_and_how_many_ran(
+    invoke: Callable[..., tuple[str | None, dict[str, Any]]], client: Callable[[str], Any]
+) -> None:
+    invoke()
+    now = datetime.now(UTC)
+    query = {
+        "Namespace": "AWS/Lambda",
+        "Dimensions": [{"Name": "FunctionName", "Value": "subject"}],
+        "StartTime": now - timedelta(minutes=5),
+        "EndTime": now + timedelta(minutes=5),
+        "Period": 3600,
+        "Statistics": ["Maximum"],
+    }
+    cloudwatch = client("cloudwatch")
+    for name, low, high in (("Duration", 0, 60_000), ("ConcurrentExecutions", 1, 1)):
+        points = eventually(lambda: cloudwatch.get_metric_statistics(**query, MetricName=name)["Datapoints"])  # noqa: B023
+        assert all(low <= point["Maximum"] <= high for point in points)
+        assert points
+
+
+def test_an_alarm_of_a_stack_rings_by_a_functions_metric_and_a_deployment_changes_it(
+    invoke: Callable[..., tuple[str | None, dict[str, Any]]], client: Callable[[str], Any]
+) -> None:
+    stacks, cloudwatch = client("cloudformation"), client("cloudwatch")
+
+    def template(threshold: int) -> str:
+        properties = {
+            "AlarmName": "many",
+            "Namespace": "Test",
+            "MetricName": "Events",
+            "Dimensions": [{"Name": "service", "Value": "reader"}],
+            "Statistic": "Sum",
+            "Period": 60,
+            "EvaluationPeriods": 5,
+            "DatapointsToAlarm": 1,
+            "Threshold": threshold,
+            "ComparisonOperator": "GreaterThanOrEqualToThreshold",
+            "TreatMissingData": "notBreaching",
+        }
+        return json.dumps({"Resources": {"Many": {"Type": "AWS::CloudWatch::Alarm", "Properties": properties}}})
+
+    def state() -> str:
+        return str(cloudwatch.describe_alarms(AlarmNames=["many"])["MetricAlarms"][0]["StateValue"])
+
+    invoke(do="measure")
+    stacks.create_stack(StackName="alarming", TemplateBody=template(1))
+    stacks.get_waiter("stack_create_complete").wait(StackName="alarming", WaiterConfig={"Delay": 1})
+    # At once or, where the metric was not there yet, a minute later: not after all five minutes that it looks at.
+    assert eventually(lambda: state() == "ALARM", EVALUATED_S)
+    stacks.update_stack(StackName="alarming", TemplateBody=template(1_000_000))
+    stacks.get_waiter("stack_update_complete").wait(StackName="alarming", WaiterConfig={"Delay": 1})
+    assert eventually(lambda: state() == "OK", EVALUATED_S)
+    stacks.delete_stack(StackName="alarming")
+
+
+def test_where_data_is_missing_an_alarm_may_take_it_for_trouble(client: Callable[[str], Any]) -> None:
+    cloudwatch = client("cloudwatch")
+    now = datetime.now(UTC)
+    # The last data are older than the two minutes that it looks at.
+    datum = {"MetricName": "Pulse", "Value": 0.0, "Timestamp": now - timedelta(seconds=150)}
+    cloudwatch.put_metric_data(Namespace="Test", MetricData=[datum])
+    for missing in ("breaching", "notBreaching"):
+        cloudwatch.put_metric_alarm(
+            AlarmName=missing,
+            Namespace="Test",
+            MetricName="Pulse",
+            Statistic="Maximum",
+            Period=60,
+            EvaluationPeriods=2,
+            DatapointsToAlarm=2,
+            Threshold=5.0,
+            ComparisonOperator="GreaterThanOrEqualToThreshold",
+            TreatMissingData=missing,
+        )
+
+    def states() -> dict[str, str]:
+        alarms = cloudwatch.describe_alarms(AlarmNames=["breaching", "notBreaching"])["MetricAlarms"]
+        return {alarm["AlarmName"]: alarm["StateValue"] for alarm in alarms}
+
+    assert eventually(lambda: states() == {"breaching": "ALARM", "notBreaching": "OK"}, EVALUATED_S)
+    cloudwatch.delete_alarms(AlarmNames=["breaching", "notBreaching"])
+
+
 def test_what_a_function_prints_reaches_the_log_group_that_it_names(
     invoke: Callable[..., tuple[str | None, dict[str, Any]]], client: Callable[[str], Any], cloud: LocalCloud
 ) -> None:
@@ -316,8 +400,8 @@ def outputs(stacks: Any, name: str) -> dict[str, str]:
     return {output["OutputKey"]: output["OutputValue"] for output in found}
 
 
-def eventually[T](probe: Callable[[], T]) -> T:
-    deadline = time.monotonic() + WAIT_S
+def eventually[T](probe: Callable[[], T], wait_s: float = WAIT_S) -> T:
+    deadline = time.monotonic() + wait_s
     while not (found := probe()) and time.monotonic() < deadline:
         time.sleep(0.1)
     return found

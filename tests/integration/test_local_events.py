@@ -6,6 +6,7 @@ import json
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -213,6 +214,34 @@ def test_an_on_demand_stream_has_four_shards_that_all_reach_the_function(
     assert eventually(lambda: set(bodies) <= set(attempts()))
 
 
+def test_a_stream_that_is_read_and_queues_say_how_old_their_oldest_is(
+    client: Callable[[str], Any], stream: str, queues: dict[str, str]
+) -> None:
+    waiting = client("sqs").create_queue(QueueName="waiting")["QueueUrl"]
+    client("sqs").send_message(QueueUrl=waiting, MessageBody="nobody reads me")
+    ages = [
+        ("AWS/Kinesis", "GetRecords.IteratorAgeMilliseconds", "StreamName", stream, 0, 60_000),
+        ("AWS/SQS", "ApproximateAgeOfOldestMessage", "QueueName", "waiting", 0.1, 120),
+    ]
+    for namespace, name, dimension, value, low, high in ages:
+
+        def highest() -> float:
+            now = datetime.now(UTC)
+            points = client("cloudwatch").get_metric_statistics(
+                Namespace=namespace,  # noqa: B023
+                MetricName=name,  # noqa: B023
+                Dimensions=[{"Name": dimension, "Value": value}],  # noqa: B023
+                StartTime=now - timedelta(minutes=10),
+                EndTime=now + timedelta(minutes=1),
+                Period=3600,
+                Statistics=["Maximum"],
+            )["Datapoints"]
+            return max((float(point["Maximum"]) for point in points), default=-1.0)
+
+        # Queues are looked at every minute.
+        assert eventually(lambda: low <= highest() <= high, 90.0)  # noqa: B023
+
+
 def test_a_stream_goes_on_at_the_lowest_failed_record(
     client: Callable[[str], Any], stream: str, attempts: Callable[[], dict[str, int]]
 ) -> None:
@@ -240,8 +269,8 @@ def arn_of(sqs: Any, url: str) -> str:
     return arn
 
 
-def eventually[T](probe: Callable[[], T]) -> T:
-    deadline = time.monotonic() + WAIT_S
+def eventually[T](probe: Callable[[], T], wait_s: float = WAIT_S) -> T:
+    deadline = time.monotonic() + wait_s
     while not (found := probe()) and time.monotonic() < deadline:
         time.sleep(0.2)
     return found

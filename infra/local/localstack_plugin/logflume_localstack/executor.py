@@ -28,6 +28,7 @@ from localstack.services.lambda_.invocation.runtime_executor import (  # type: i
     RuntimeExecutor,
 )
 
+from . import service_metrics
 from .function_process import FunctionProcess
 from .metrics import PUBLISHER, Output
 from .runtime_api import Event, Invocation
@@ -38,6 +39,9 @@ LOG = logging.getLogger(__name__)
 PYTHON_VARIABLE = "LOGFLUME_LAMBDA_PYTHON"
 LOGS_VARIABLE = "LOGFLUME_LAMBDA_LOGS"
 MARK_VARIABLE = "LOGFLUME_SERVICE_MARK"
+# Set where the functions' requests are recorded: the file, and the folder of the module that writes it.
+CALLS_VARIABLE = "LOGFLUME_LAMBDA_CALLS"
+RECORDER_VARIABLE = "LOGFLUME_LAMBDA_RECORDER"
 
 MAX_RESPONSE_BYTES = 6 * (1 << 20) + 100  # Lambda quota, synchronous payload
 
@@ -100,13 +104,17 @@ class ProcessExecutor(RuntimeExecutor):  # type: ignore[misc]
             payload["invoked-function-arn"],
             payload["trace-id"],
         )
-        event = process.invoke(invocation, timeout_s)
+        name = self.function_version.id.function_name
+        with service_metrics.CONCURRENCY.one_more(name) as running:
+            event = process.invoke(invocation, timeout_s)
         rss_mb = process.max_rss_mb()
         if event is None or event.kind == "exited":
             process.kill()
         milliseconds = (time.time() - start) * 1000
         output = process.output()
-        PUBLISHER.submit(Output(self.function_version.id.account, self.function_version.id.region, output))
+        version = self.function_version.id
+        data = service_metrics.invocation(name, start, milliseconds, running)
+        PUBLISHER.submit(Output(version.account, version.region, output, data))
         body, is_error, note = _outcome(event, request_id, timeout_s)
         logs = "".join(
             (
@@ -167,7 +175,9 @@ class ProcessExecutor(RuntimeExecutor):  # type: ignore[misc]
             str(task),
             *(str(Path(layer, folder)) for layer in layers for folder in _layer_python_folders(settings.runtime)),
             given.get("PYTHONPATH", ""),
+            os.environ.get(RECORDER_VARIABLE, ""),
         ]
+        recorded = {"LOGFLUME_RECORDED_CALLS": os.environ[CALLS_VARIABLE]} if CALLS_VARIABLE in os.environ else {}
         return {
             **given,
             "LAMBDA_TASK_ROOT": str(task),
@@ -181,6 +191,7 @@ class ProcessExecutor(RuntimeExecutor):  # type: ignore[misc]
             "HOME": str(self._temporary),
             "TMPDIR": str(self._temporary),
             MARK_VARIABLE: os.environ[MARK_VARIABLE],
+            **recorded,
         }
 
     def _report(self, request_id: str, milliseconds: float, rss_mb: int) -> str:

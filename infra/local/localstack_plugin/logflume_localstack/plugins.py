@@ -49,9 +49,11 @@ class DashboardPlugin(CloudFormationResourceProviderPlugin):  # type: ignore[mis
 @hooks.on_infra_start()  # type: ignore[untyped-decorator]
 def mend_localstack() -> None:
     """Before any service starts: what LocalStack ignores, fakes or shares with other LocalStacks."""
-    from . import backends, concurrency, log_groups, object_storage
+    from . import alarms, backends, concurrency, log_groups, object_storage, service_metrics
 
     backends.use_external_backends(int(os.environ["LOGFLUME_DYNAMODB_PORT"]), int(os.environ["LOGFLUME_KINESIS_PORT"]))
     object_storage.use_own_folder()
     log_groups.honour_log_group()
     concurrency.honour_maximum_concurrency()
+    alarms.honour_alarms()
+    service_metrics.report_service_metrics()
