@@ -6,7 +6,7 @@ counted over distinct ids.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +18,8 @@ from infra.cli.terminal import printable
 from logflume.deadletters import EVENTS_PREFIX
 from logflume.documents import index_name
 from logflume.serverless import SERVICE
+
+type Query = dict[str, Any]
 
 # Indices come into being with the first document, and old ones may be closed.
 LENIENT = {"allow_no_indices": "true", "ignore_unavailable": "true"}
@@ -52,23 +54,8 @@ class Arrivals:
         if not object_ids:
             return {}
         indices = pattern(self._deployment["IndexPrefix"], *index_prefixes, streams=streams)
-        # Serverless has no refresh: there documents become visible by themselves, later.
-        if self._deployment["OpenSearchAuth"] != SERVICE:
-            self._deployment.opensearch("POST", f"/{indices}/_refresh", **LENIENT)
-        # A match finds the id whether its field is mapped as keyword or as text.
-        filters = {object_id: {"match": {"log.object_id": object_id}} for object_id in object_ids}
-        body = {
-            "size": 0,
-            "query": {"bool": {"filter": {"terms": {"log.object_id": list(object_ids)}}}},
-            "aggs": {"objects": {"filters": {"filters": filters}}},
-        }
-        status, answer = self._deployment.opensearch("POST", f"/{indices}/_search", body, **LENIENT)
-        if status != 200:
-            raise CommandError(f"OpenSearch cannot count the documents (HTTP {status}): {refusal(answer)}")
-        if failed := answer.get("_shards", {}).get("failed"):
-            raise OpenSearchUnreachable(f"OpenSearch could not count in {failed} of its shards")
-        buckets = answer.get("aggregations", {}).get("objects", {}).get("buckets", {})
-        return {object_id: buckets.get(object_id, {}).get("doc_count", 0) for object_id in object_ids}
+        refresh(self._deployment, indices)
+        return documents(self._deployment, indices, {object_id: of_object(object_id) for object_id in object_ids})
 
     def rejected(self, object_ids: Sequence[str], since_ms: int) -> dict[str, int]:
         """Distinct dead-lettered events of each object that was created at `since_ms` or later (Unix milliseconds)."""
@@ -87,6 +74,44 @@ class Arrivals:
                     self._rejected.setdefault(object_id, set()).update(letter.id for letter in letters)
                     self._read.add(key)
         return {object_id: len(self._rejected.get(object_id, ())) for object_id in object_ids}
+
+
+def refresh(deployment: Deployment, indices: str) -> None:
+    """Let everything that is indexed be found. Serverless has no refresh: there it becomes visible by itself, later."""
+    if deployment["OpenSearchAuth"] != SERVICE:
+        deployment.opensearch("POST", f"/{indices}/_refresh", **LENIENT)
+
+
+def of_object(object_id: str) -> Query:
+    """A query for an object's documents; a match finds the id whether its field is mapped as keyword or as text."""
+    return {"match": {"log.object_id": object_id}}
+
+
+def documents(deployment: Deployment, indices: str, filters: Mapping[str, Query]) -> dict[str, int]:
+    """How many documents each of these finds, by object id; all of them in one request.
+
+    Raises:
+        OpenSearchUnreachable: nobody answers, or not for all of the indices.
+        CommandError: it does not let us in, or refuses the question.
+    """
+    body = {
+        "size": 0,
+        "query": {"bool": {"filter": {"terms": {"log.object_id": list(filters)}}}},
+        "aggs": {"objects": {"filters": {"filters": dict(filters)}}},
+    }
+    answer = asked(deployment, indices, body)
+    buckets = answer.get("aggregations", {}).get("objects", {}).get("buckets", {})
+    return {object_id: buckets.get(object_id, {}).get("doc_count", 0) for object_id in filters}
+
+
+def asked(deployment: Deployment, indices: str, body: Query) -> dict[str, Any]:
+    """The answer to a search of all these indices; raises as `documents` does."""
+    status, answer = deployment.opensearch("POST", f"/{indices}/_search", body, **LENIENT)
+    if status != 200:
+        raise CommandError(f"OpenSearch cannot count the documents (HTTP {status}): {refusal(answer)}")
+    if failed := answer.get("_shards", {}).get("failed"):
+        raise OpenSearchUnreachable(f"OpenSearch could not count in {failed} of its shards")
+    return dict(answer)
 
 
 def pattern(*index_prefixes: str, streams: Iterable[str] = ()) -> str:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import boto3
     from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_kinesis import KinesisClient
+    from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_logs import CloudWatchLogsClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
 
@@ -111,6 +113,16 @@ class Deployment:
         return self.session.client("kinesis", endpoint_url=self.endpoint_url)
 
     @cached_property
+    def lambda_(self) -> "LambdaClient":
+        """A client for the functions and their event sources."""
+        return self.session.client("lambda", endpoint_url=self.endpoint_url)
+
+    @cached_property
+    def logs(self) -> "CloudWatchLogsClient":
+        """A client for what the functions wrote."""
+        return self.session.client("logs", endpoint_url=self.endpoint_url)
+
+    @cached_property
     def cloudwatch(self) -> "CloudWatchClient":
         """A client for the metrics."""
         from botocore.config import Config
@@ -134,7 +146,7 @@ class Deployment:
             CommandError: it does not let us in.
         """
         try:
-            status, answer = self._search_client.request(method, path, body, **params)
+            status, answer = self.search_client.request(method, path, body, **params)
         except (ConnectionError, TimeoutError) as error:
             look = (
                 "`logflume local status` shows it" if self.target == "local" else "is it reachable from this network?"
@@ -152,7 +164,8 @@ class Deployment:
         return status, answer
 
     @cached_property
-    def _search_client(self) -> "SearchClient":
+    def search_client(self) -> "SearchClient":
+        """The client behind `opensearch`."""
         from infra.config.settings import CONFIG_DIR
         from logflume.credentials import secret_login
         from logflume.search import Endpoint, SearchClient

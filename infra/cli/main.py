@@ -9,12 +9,19 @@ from typing import Annotated, Any
 import typer
 
 from infra.cli import deadletters, local
+from infra.cli.audit import audit
+from infra.cli.backfill import backfill
 from infra.cli.check import check
+from infra.cli.dashboard import dashboard
+from infra.cli.doctor import doctor
 from infra.cli.drop import drop
 from infra.cli.errors import CommandError
+from infra.cli.logs import logs
+from infra.cli.pause import pause, resume
 from infra.cli.presets import presets
 from infra.cli.preview import preview
 from infra.cli.redrive import redrive
+from infra.cli.retry import retry
 from infra.cli.run import run
 from infra.cli.search import search
 from infra.cli.status import status
@@ -102,7 +109,21 @@ _add(
     status,
     "logflume status                 the newest objects",
     "logflume status --failed --all  everything that needs somebody, and why",
-    "logflume status --json          one object, for scripts",
+    "logflume status web/access.log  one object's history, and what to do about it",
+    "logflume status --json          for scripts",
+)
+_add(
+    audit,
+    "logflume audit                              is every event where it must be?",
+    "logflume audit --since 2d --source web      a part of it",
+    "logflume audit --json                       for scripts: the exit status says it too",
+)
+_add(
+    dashboard,
+    "logflume dashboard                          the last hour, in the terminal",
+    "logflume dashboard --png today.png --since 24h",
+    "logflume dashboard --html report.html --since 7d --target aws",
+    "logflume dashboard --json                   every panel's values, for scripts",
 )
 _add(
     search,
@@ -113,11 +134,47 @@ _add(
     "logflume search '_exists_:tags'             events with a remark on them",
 )
 _add(
+    retry,
+    "logflume retry web/access.log.gz            a failed object, from its last checkpoint",
+    "logflume retry --all-failed --dry-run       what would be read again",
+    "logflume retry --all-failed --from-start --yes",
+)
+_add(
     redrive,
     "logflume redrive --dry-run                  what would be sent",
     "logflume redrive                            everything, after asking",
     "logflume redrive --since 2d --source web    a part of it",
     "logflume redrive --yes --json               for scripts",
+)
+_add(
+    doctor,
+    "logflume doctor                      what is wrong, and how to mend it",
+    "logflume doctor --json               for scripts: the exit status says it too",
+    "logflume doctor --install-templates  after somebody deleted or changed them",
+)
+_add(
+    logs,
+    "logflume logs                               the last ten minutes of both functions",
+    "logflume logs -f --errors                   warnings and worse, as they come",
+    "logflume logs web/access.log.gz --since 2d  what became of one object",
+    "logflume logs --function indexer --json     for scripts",
+)
+_add(
+    backfill,
+    "logflume backfill s3://BUCKET/drop/ --dry-run       how much lies there",
+    "logflume backfill s3://BUCKET/drop/web/ --since 7d  a folder, what is a week old at most",
+    "logflume backfill s3://BUCKET/drop/ --yes --limit-rate 600",
+)
+_add(
+    pause,
+    "logflume pause                  both event sources off, at once",
+    "logflume pause --drain          all that was read arrives first: for upgrades of OpenSearch",
+    "logflume pause --only reader    what is in the stream is still indexed",
+)
+_add(
+    resume,
+    "logflume resume                 both on again",
+    "logflume resume --only indexer  only what is in the stream already",
 )
 _add(
     preview,

@@ -1,4 +1,4 @@
-"""`logflume status`: what is in flight, what failed, how far it is, and the ledger as a table."""
+"""`logflume status`: what is in flight, stuck or failed, how fast it goes, the ledger as a table; or one object."""
 
 import heapq
 import time
@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from infra.cli.deployment import DEFAULT_NAME, Deployment, JsonOption, NameOption, TargetOption
 from infra.cli.rates import WINDOW_S, Rates, recent_rates
-from infra.cli.terminal import duration, number, out, plain, print_json, size
+from infra.cli.terminal import duration, number, out, plain, print_json, printable, size
 
 if TYPE_CHECKING:
+    from infra.cli.alarms import AlarmState
     from logflume.table import Item
 
 ROWS = 50
@@ -42,6 +44,9 @@ class Overview:
 
 
 def status(
+    name: Annotated[
+        str | None, typer.Argument(metavar="OBJECT", help="One object's history: its key as here, s3://…, or its id.")
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help=f"List every object, not only the newest {ROWS}.")] = False,
     failed: Annotated[
         bool, typer.Option("--failed", help="List only objects that need somebody: failed and alike.")
@@ -52,32 +57,50 @@ def status(
 ) -> None:
     """Show what is in flight, what failed, how fast it goes, and the ledger as a table, newest objects first.
 
+    With an object, show all that is known of it: who read it when, how it ended, where its events are, what the
+    dead-letter queue says about it, and what to do next.
+
+    With --failed the ledger is not counted through, so that it takes no longer where there are a million objects.
+
     READ counts decompressed bytes; how many there will be is known only at the end, because gzip does not say. TIME
     is from the object's creation to its last byte being read, or, while it is being read, until now.
     """
     found = Deployment.find(target, deployment)
-    overview = Overview()
-    shown = newest(_counted(found, overview), None if every else ROWS, failed_only=failed)
-    queues = {name: _queue(found, output) for name, output in (("queue", "QueueUrl"), ("dlq", "DlqUrl"))}
-    rates, now_ms = recent_rates(found), int(time.time() * 1000)
-    if as_json:
-        print_json(_as_object(found, overview, shown, queues, rates, now_ms))
+    if name is not None:
+        from infra.cli import history
+
+        known = history.history(found, name)
+        if as_json:
+            print_json({"deployment": found.name, "target": found.target, **history.as_object(known)})
+        else:
+            history.show(found, known)
         return
-    for line in _lines(overview, queues, rates, now_ms):
+    overview = Overview()
+    items = _needing_somebody(found) if failed else found.ledger.objects()
+    shown = newest(_counted(items, overview), None if every else ROWS)
+    queues = {name: _queue(found, output) for name, output in (("queue", "QueueUrl"), ("dlq", "DlqUrl"))}
+    rates, alarms, now_ms = recent_rates(found), _alarms(found), int(time.time() * 1000)
+    if as_json:
+        print_json(_as_object(found, overview, shown, queues, rates, alarms, now_ms))
+        return
+    for line in _lines(overview, queues, rates, now_ms, failed=failed):
         out.print(line, soft_wrap=True)
+    for alarm in alarms or ():
+        if alarm.ringing:
+            out.print(f"[red bold]{alarm.name}[/]   {alarm.means} · {alarm.runbook}", soft_wrap=True)
     if shown:
         out.print(_table(shown, found["DropPrefix"], now_ms))
-    matching = _needing_somebody(overview) if failed else overview.states.total()
-    if matching > len(shown):
-        out.print(f"the newest {len(shown):,} of {matching:,} objects; --all lists every one", style="dim")
+    if overview.states.total() > len(shown):
+        out.print(
+            f"the newest {len(shown):,} of {overview.states.total():,} objects; --all lists every one", style="dim"
+        )
     elif not shown:
         out.print("no object failed" if failed else "nothing was dropped yet: logflume drop FILE…", style="dim")
 
 
-def newest(items: Iterable["Item"], limit: int | None, *, failed_only: bool) -> list["Item"]:
+def newest(items: Iterable["Item"], limit: int | None) -> list["Item"]:
     """The objects created last, newest first."""
-    chosen = (item for item in items if not failed_only or item.get("open") == "failed")
-    return heapq.nlargest(limit, chosen, key=created_ms) if limit else sorted(chosen, key=created_ms, reverse=True)
+    return heapq.nlargest(limit, items, key=created_ms) if limit else sorted(items, key=created_ms, reverse=True)
 
 
 def created_ms(item: "Item") -> int:
@@ -90,14 +113,28 @@ def elapsed_s(item: "Item", now_ms: int) -> float:
     return max(int(item.get("finished_ms", now_ms)) - created_ms(item), 0) / 1000
 
 
-def _counted(deployment: Deployment, overview: Overview) -> Iterable["Item"]:
-    for item in deployment.ledger.objects():
+def _counted(items: Iterable["Item"], overview: Overview) -> Iterable["Item"]:
+    for item in items:
         overview.add(item)
         yield item
 
 
-def _needing_somebody(overview: Overview) -> int:
-    return sum(count for state, count in overview.states.items() if state not in COLOURS)
+def _needing_somebody(deployment: Deployment) -> Iterable["Item"]:
+    """Objects that failed, from an index that holds no others."""
+    return deployment.ledger.open_objects("failed")
+
+
+def _alarms(deployment: Deployment) -> "list[AlarmState] | None":
+    """The deployment's alarms, those that ring first; None where nobody can say."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from infra.cli.alarms import alarm_states
+
+    try:
+        return alarm_states(deployment)
+    except (BotoCoreError, ClientError):
+        # Alarms are told beside the rest; a caller who may not see them still sees that.
+        return None
 
 
 def _queue(deployment: Deployment, output: str) -> dict[str, int]:
@@ -110,12 +147,15 @@ def _queue(deployment: Deployment, output: str) -> dict[str, int]:
     }
 
 
-def _lines(overview: Overview, queues: dict[str, dict[str, int]], rates: Rates, now_ms: int) -> Iterable[str]:
+def _lines(
+    overview: Overview, queues: dict[str, dict[str, int]], rates: Rates, now_ms: int, *, failed: bool
+) -> Iterable[str]:
     states = ", ".join(f"[{COLOURS.get(s, 'red')}]{count:,} {s}[/]" for s, count in overview.states.most_common())
     events = f"{number(overview.events, 'event')}, {size(overview.raw_bytes)} raw"
-    yield f"[bold]objects[/bold]   {states or 'none'} · {events}"
+    yield f"[bold]{'failed ' if failed else 'objects'}[/bold]   {states or 'none'} · {events}"
     if oldest := overview.oldest_unfinished:
-        yield f"[bold]oldest[/bold]    unfinished for {duration(elapsed_s(oldest, now_ms))}"
+        key = escape(printable(str(oldest["key"])))
+        yield f"[bold]oldest[/bold]    unfinished for {duration(elapsed_s(oldest, now_ms))}: {key}"
     queue, dlq = queues["queue"], sum(queues["dlq"].values())
     yield (
         f"[bold]queue[/bold]     {queue['visible']:,} waiting, {queue['in_flight']:,} in flight, "
@@ -152,6 +192,7 @@ def _as_object(
     shown: list["Item"],
     queues: dict[str, dict[str, int]],
     rates: Rates,
+    alarms: "list[AlarmState] | None",
     now_ms: int,
 ) -> dict[str, Any]:
     oldest = overview.oldest_unfinished
@@ -164,11 +205,13 @@ def _as_object(
         "oldest_unfinished_s": elapsed_s(oldest, now_ms) if oldest else None,
         **queues,
         "indexed": rates.as_object(),
-        "ledger": [_item_object(item, now_ms) for item in shown],
+        "alarms": None if alarms is None else [alarm.as_object() for alarm in alarms],
+        "ledger": [item_object(item, now_ms) for item in shown],
     }
 
 
-def _item_object(item: "Item", now_ms: int) -> dict[str, Any]:
+def item_object(item: "Item", now_ms: int) -> dict[str, Any]:
+    """An object of the ledger for scripts."""
     names = (
         "id",
         "bucket",

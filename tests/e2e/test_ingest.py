@@ -86,6 +86,8 @@ def test_opensearch_killed_during_ingest_and_started_again_gets_everything_once(
         if number == 2:
             world.cloud.kill(opensearch_service.NAME)
     assert {item["status"] for item in world.ended(*refs.values())} == {"done"}
+    assert "does not answer" in world.failures()["OpenSearch"]
+    world.rings("OpenSearchOutage")
     world.cloud.start(opensearch_service.NAME)
     for key, ref in refs.items():
         found = world.indexed(ref, len(raw[key]))

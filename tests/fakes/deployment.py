@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import boto3
 from moto import mock_aws
@@ -12,8 +13,9 @@ from moto import mock_aws
 from infra.cli.deployment import Deployment
 from logflume.deadletters import DeadLetters, Letter
 from logflume.documents import event_id
-from logflume.ledger import Claim, Ledger, Position
+from logflume.ledger import OPEN_INDEX, Claim, Ledger, Position
 from logflume.notifications import ObjectRef
+from logflume.table import Item
 from tests.fakes.headers import header
 from tests.fakes.opensearch import FakeOpenSearch, fake_opensearch
 
@@ -52,12 +54,12 @@ class Functions:
                 self._ingest(ref, s3.get_object(Bucket=bucket, Key=ref.key)["Body"].read(), trouble)
 
     def _ingest(self, ref: ObjectRef, data: bytes, trouble: str) -> None:
-        facts = {"bucket": ref.bucket, "key": ref.key, "size": ref.size or 0, "created_ms": ref.created_ms or 0}
+        facts: Item = {"bucket": ref.bucket, "key": ref.key, "size": ref.size or 0, "created_ms": ref.created_ms or 0}
         claim = self._ledger.claim(ref.id, 0, 2**60, facts, {"source": "text", "index": "logs-text"})
         assert isinstance(claim, Claim)
         lines = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
         events = [line for line in lines.split(b"\n") if line]
-        progress = {"offset": len(lines), "events": len(events), "batches": 1}
+        progress: Item = {"offset": len(lines), "events": len(events), "batches": 1}
         self._ledger.checkpoint(claim, Position(events=0))
         if trouble == "damaged":
             progress |= {"error": "truncated", "error_detail": "truncated: the object ends early \x1b[31m"}
@@ -100,6 +102,21 @@ def answer(fake: FakeOpenSearch, method: str, path: str, _headers: dict[str, str
     )
 
 
+def create_ledger(dynamodb: Any) -> None:
+    """The ledger's table, with the index of open objects."""
+    keys = (("id", "S"), ("open", "S"), ("updated_ms", "N"))
+    by_state = [{"AttributeName": "open", "KeyType": "HASH"}, {"AttributeName": "updated_ms", "KeyType": "RANGE"}]
+    dynamodb.create_table(
+        TableName=TABLE,
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": kind} for name, kind in keys],
+        GlobalSecondaryIndexes=[
+            {"IndexName": OPEN_INDEX, "KeySchema": by_state, "Projection": {"ProjectionType": "ALL"}}
+        ],
+    )
+
+
 @contextmanager
 def fake_deployment() -> Iterator[Functions]:
     """Buckets, queues, ledger and OpenSearch for the length of the block, and the functions between them."""
@@ -108,12 +125,7 @@ def fake_deployment() -> Iterator[Functions]:
         session = boto3.Session("test", "test", region_name=REGION)
         for bucket in ("drop-bucket", "dead-letters"):
             session.client("s3").create_bucket(Bucket=bucket)
-        session.client("dynamodb").create_table(
-            TableName=TABLE,
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        create_ledger(session.client("dynamodb"))
         sqs = session.client("sqs")
         outputs = {
             "DropBucket": "drop-bucket",

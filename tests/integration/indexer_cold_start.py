@@ -12,7 +12,7 @@ from functools import partial
 from unittest.mock import patch
 
 from bench import measure
-from bench.cold_start import Context
+from bench.reader_process import Context
 from infra.config.settings import CONFIG_DIR
 from logflume import sources
 

@@ -474,7 +474,7 @@ def test_the_command_line_finds_login_and_authority_by_the_stacks_outputs(
         }
         deployment = Deployment("logs", "aws", outputs, boto3.Session(region_name=REGION))
         assert deployment.opensearch("GET", "/") == (200, {"target": "/"})
-        deployment._search_client.close()
+        deployment.search_client.close()
 
 
 @pytest.mark.parametrize("own", [True, False])

@@ -120,7 +120,7 @@ def test_opensearchs_refusals_are_told_apart(status: int, error: type[Exception]
             return status, "no"
 
     found = Deployment("mine", "aws", {"OpenSearchEndpoint": "https://search", "OpenSearchAuth": "es"}, boto3.Session())
-    vars(found)["_search_client"] = Client()
+    vars(found)["search_client"] = Client()
     with pytest.raises(CommandError, match=f"HTTP {status}") as refused:
         found.opensearch("GET", "/")
     assert type(refused.value) is error

@@ -13,6 +13,7 @@ from infra.cli.main import app
 from infra.local.errors import LocalCloudError
 
 COMMANDS = ["run", "drop", "status", "search", "preview", "check", "presets", "local"]
+ON_CALL = ["pause", "resume", "backfill", "logs", "doctor"]
 
 
 def call(*arguments: str) -> int:
@@ -45,10 +46,10 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("--help") == 0
     printed = capsys.readouterr().out
-    assert all(f" {command} " in printed for command in COMMANDS)
+    assert all(f" {command} " in printed for command in [*COMMANDS, *ON_CALL])
 
 
-@pytest.mark.parametrize("command", ["run", "drop", "status", "search", "preview", "check", "presets"])
+@pytest.mark.parametrize("command", ["run", "drop", "status", "search", "preview", "check", "presets", *ON_CALL])
 def test_the_help_of_a_command_shows_it_in_use(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(command, "--help") == 0
     purpose, _, shown = capsys.readouterr().out.partition("Examples")

@@ -19,6 +19,7 @@ from isal import isal_zlib
 
 from bench.spool import FAR, MODIFIED_MS, Spool, reading
 from infra.local.paths import REPOSITORY
+from logflume.batch import Header
 from logflume.bulk import Bulk
 from logflume.indexer import Indexer, StreamRecord
 from logflume.limits import EVENT_MAX_BYTES, OFFSET_DIGITS
@@ -307,6 +308,12 @@ def test_the_documents_are_those_that_the_indexer_sends(preview: Preview) -> Non
             )
             return 200, json.dumps({"items": [{"create": {"status": 201}}] * (len(raw) // 2)})
 
+    dropped: list[int] = []
+
+    class Dropped:
+        def put_dropped(self, header: Header, offsets: list[int]) -> None:
+            dropped.extend(offsets)
+
     def comparable(event: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
         document = event["_source"]
         del document["log"]["file"], document["log"]["object_id"]
@@ -317,10 +324,11 @@ def test_the_documents_are_those_that_the_indexer_sends(preview: Preview) -> Non
         spool = Spool(file)
         reading(path, configured.named("api"), spool).read()
         records = [StreamRecord(str(i), data, 0) for i, data in enumerate(spool.records())]
-    indexer = Indexer(Bulk(Sender()), None, rules=Rulebook(configured).of)  # type: ignore[arg-type]
+    indexer = Indexer(Bulk(Sender()), Dropped(), rules=Rulebook(configured).of)  # type: ignore[arg-type]
     assert indexer.run(records, deadline=FAR).unfinished is None
     _, events, _ = preview("api/a.log")
     assert [comparable(event) for event in events] == sent
+    assert len(sent) + len(dropped) == len(content)
     assert len(sent) == 200 - 29 + 3
 
 

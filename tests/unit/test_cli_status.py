@@ -36,14 +36,9 @@ def test_objects_are_counted_by_state_and_the_longest_unfinished_one_is_known() 
 @given(st.lists(st.integers(0, 100), max_size=20), st.integers(1, 10))
 def test_the_newest_objects_come_first_and_no_more_than_asked_for(times: list[int], limit: int) -> None:
     items = [item(created_ms=time) for time in times]
-    shown = [each["created_ms"] for each in newest(items, limit, failed_only=False)]
+    shown = [each["created_ms"] for each in newest(items, limit)]
     assert shown == sorted(times, reverse=True)[:limit]
-    assert newest(items, None, failed_only=False) == sorted(items, key=lambda i: -i["created_ms"])
-
-
-def test_only_objects_that_operators_look_at_count_as_failed() -> None:
-    items = [item(), item("reading", open="reading"), item("gone"), item("forbidden", open="failed")]
-    assert [each["status"] for each in newest(items, 50, failed_only=True)] == ["forbidden"]
+    assert newest(items, None) == sorted(items, key=lambda i: -i["created_ms"])
 
 
 def test_time_runs_until_the_end_or_until_now() -> None:
