@@ -65,7 +65,7 @@ def run(
     ]
     with Sink(paths, latency_s=latency_s, keep=keep) as sink:
         finished = subprocess.run(
-            [sys.executable, "-m", "bench.cold_start"],
+            [sys.executable, "-m", "bench.reader_process"],
             input=json.dumps({"Records": records}),
             env={**os.environ, **_FUNCTION, **sink.environment(), **(environment or {})},
             capture_output=True,

@@ -1,4 +1,4 @@
-"""One cold start of the reader function in this process: its peak memory over what it idled at.
+"""The reader function in a fresh process, this one: its peak memory over what it idled at.
 
 Idle is after imports and client creation, before the first call. Reads the event from standard input, needs the
 function's environment variables, and prints the figures as the last line: bench.memory starts it.
