@@ -1,8 +1,9 @@
 """Files of synthetic logs for benchmarks and tests: seeded, streamed, as varied as real ones.
 
-Three kinds: `access` (Apache combined log lines, about 226 bytes each), `eve` (Suricata eve.json, one JSON
-object a line, about 750 bytes) and `cloudtrail` (one document with a `Records` array, about 1,150 bytes a
-record). The same kind and seed give the same events everywhere, and fewer events are a prefix of more.
+Four kinds: `access` (Apache combined log lines, about 226 bytes each), `alb` (an Application Load Balancer's, about
+635 bytes), `eve` (Suricata eve.json, one JSON object a line, about 750 bytes) and `cloudtrail` (one document with a
+`Records` array, about 1,150 bytes a record). The same kind and seed give the same events everywhere, and fewer events
+are a prefix of more.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from bench import synthetic_logs
 
 KINDS = {
     "access": synthetic_logs.access_events,
+    "alb": synthetic_logs.alb_events,
     "eve": synthetic_logs.eve_events,
     "cloudtrail": synthetic_logs.cloudtrail_events,
 }
@@ -85,6 +87,7 @@ examples:
   python -m bench.generate cloudtrail --events 50000 --out /tmp/trail.json.gz --members 3
 
 access      Apache combined log lines, about 226 bytes each
+alb         access log lines of an Application Load Balancer, about 635 bytes each
 eve         Suricata eve.json: alert, dns, flow, http and tls objects, about 750 bytes each
 cloudtrail  one JSON document, {"Records": [...]}, about 1,150 bytes a record
 

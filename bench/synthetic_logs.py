@@ -85,6 +85,44 @@ def access_events(rng: Random) -> Iterator[bytes]:
             yield f'{ip} - {user} [{stamp}] "{request}" {status} {sent} "{link}" "{agent}"'.encode()
 
 
+def alb_events(rng: Random) -> Iterator[bytes]:
+    """Access log lines of an Application Load Balancer with 29 fields: two target groups, mostly behind TLS."""
+    visitors = [(_ip(rng), rng.choice(AGENTS)) for _ in range(20_000)]
+    pages = [_page(rng, number) for number in range(4_000)]
+    targets = [f"10.0.{rng.randrange(4)}.{rng.randrange(1, 255)}:8080" for _ in range(12)]
+    region = f"elasticloadbalancing:eu-central-1:{ACCOUNT}"
+    groups = [f"arn:aws:{region}:targetgroup/{name}/{rng.getrandbits(64):016x}" for name in ("shop-web", "shop-api")]
+    balancer = f"app/shop-public/{rng.getrandbits(64):016x}"
+    certified = f'"shop.example.com" "arn:aws:acm:eu-central-1:{ACCOUNT}:certificate/{_uuid(rng)}"'
+    served = ("https://shop.example.com:443", "TLS_AES_128_GCM_SHA256 TLSv1.3", certified)
+    visitor_weights, page_weights = _few_busy_many_rare(len(visitors)), _few_busy_many_rare(len(pages))
+    clock = 0.0
+    while True:
+        block = zip(
+            rng.choices(visitors, cum_weights=visitor_weights, k=BLOCK_EVENTS),
+            rng.choices(pages, cum_weights=page_weights, k=BLOCK_EVENTS),
+            rng.choices(STATUSES, STATUS_WEIGHTS, k=BLOCK_EVENTS),
+            strict=True,
+        )
+        for (ip, agent), (method, path, size), status in block:
+            clock += rng.random() * 0.02
+            time_, took = START + timedelta(seconds=clock), rng.randrange(1, 900)
+            begun = time_ - timedelta(milliseconds=took)
+            target, query = rng.choice(targets), "" if size else f"?id={rng.getrandbits(32)}"
+            to, by_target = ("-", "-") if status == 503 else (target, str(status))
+            kind = rng.choice(("https", "h2", "h2", "http"))
+            site, tls, domain = ("http://shop.example.com:80", "- -", '"-" "-"') if kind == "http" else served
+            yield (
+                f"{kind} {time_:%Y-%m-%dT%H:%M:%S.%fZ} {balancer} "
+                f"{ip}:{rng.randrange(1024, 65536)} {to} 0.00{took % 3} {took / 1000:.3f} 0.000 {status} {by_target} "
+                f"{rng.randrange(80, 2000)} {size or rng.randrange(300, 60_000)} "
+                f'"{method} {site}{path}{query} HTTP/{rng.choice(("1.1", "2.0"))}" "{agent}" '
+                f"{tls} {groups['/api/' in path]} "
+                f'"Root=1-{int(clock) + 0x69B4A000:08x}-{rng.getrandbits(96):024x}" {domain} '
+                f'{rng.randrange(4)} {begun:%Y-%m-%dT%H:%M:%S.%fZ} "waf,forward" "-" "-" "{to}" "{by_target}" "-" "-"'
+            ).encode()
+
+
 STATUSES = (200, 304, 301, 302, 404, 403, 206, 500, 503)
 STATUS_WEIGHTS = (820, 70, 25, 20, 45, 8, 6, 4, 2)
 

@@ -27,10 +27,31 @@ LINES = {
     "one member": source(parser="json", timestamp={"field": "timestamp", "formats": ["iso8601"]}),
     "several": source(parser="json", timestamp={"field": "@timestamp", "otherwise": ["timestamp", "ts"]}),
     "the own one": source(parser="json", timestamp={"field": "@timestamp"}),
+    "dropped": source(parser="json", timestamp={"field": "timestamp", "keep": False}),
+    "renamed": source(
+        parser={"type": "json", "names": {"a": "a.b", "ts": "timestamp", "tags": "log.text"}},
+        timestamp={"field": "timestamp", "otherwise": ["ts", "@timestamp"], "keep": False},
+    ),
+    "renamed and kept": source(
+        parser={"type": "json", "names": {"a": "log.level", "ts": "@timestamp"}},
+        timestamp={"field": "@timestamp", "otherwise": ["timestamp"]},
+    ),
     "the own one last": source(parser="json", timestamp={"field": "ts", "otherwise": ["@timestamp"]}),
 }
 PATTERNS = ['%{W:a.b} (?:-|%{W:n:long}) %{W:at}(?: "%{Q:q}")?', "odd: %{W:x}"]
 ROWS = {
+    "absent ones": source(
+        parser=GROK | {"patterns": PATTERNS, "definitions": WORDS, "null": ["-", "\\", "never"]},
+        timestamp={"field": "at", "keep": False},
+    ),
+    "@timestamp": source(
+        parser=GROK | {"patterns": ["%{W:@timestamp} %{W:n:long} %{W:at}"], "definitions": WORDS},
+        timestamp={"field": "at", "keep": False},
+    ),
+    "converted time": source(
+        parser=GROK | {"patterns": ["%{W:a} %{W:n} %{W:at:long}"], "definitions": WORDS},
+        timestamp={"field": "at", "formats": ["epoch_s", "iso8601"]},
+    ),
     "dropped time": source(
         parser=GROK | {"patterns": PATTERNS, "definitions": WORDS}, timestamp={"field": "at", "keep": False}
     ),
@@ -105,6 +126,10 @@ DATED = st.tuples(TIMES, VALUES).map(lambda pair: json.dumps({"timestamp": pair[
 )
 @example([b'{"timestamp":"2026-11-21T07:24:59Z"} '], {})
 @example([b'{"timestamp":"2026-11-21T07:24:59Z","a":1}\r', b'{"timestamp" : "2026-11-21T07:24:59Z"}', b"{}"], {})
+@example([b'{"timestamp":"2026-11-21T07:24:59Z"}', b'{"timestamp":"\\ud800","a":1}', b'{"a":1,"a":2'], {})
+@example(
+    [b'{"timestamp":"2026-11-21T07:24:59Z",\n"a":[1,\n2]}', b'{"timestamp":"2026-11-21T07:24:59Z","a":"\xff"}'], {}
+)
 @example([b'{"ts":"x","\\u0074s":1795245899,"\\u006cog":1}'], {})
 @settings(max_examples=150, deadline=None)
 def test_lines_of_json(of: Source, events: list[bytes], cut: dict[int, int]) -> None:
@@ -133,6 +158,27 @@ def test_rows_of_a_pattern(of: Source, events: list[bytes]) -> None:
     same(of, events)
 
 
+@given(st.lists(FIELDS.filter(lambda text: " " not in text and '"' not in text), min_size=1, max_size=600))
+@settings(max_examples=30, deadline=None)
+def test_a_column_of_many_different_values_is_not_remembered(values: list[str]) -> None:
+    """More than fits in what a column remembers, over several chunks: the values are made long."""
+    of = ROWS["absent ones"]
+    events = [f'{value * 300} {i} 2026-11-21T07:24:59Z "{value}"'.encode() for i, value in enumerate(values)]
+    same(of, events)
+
+
+def test_one_event_that_is_not_plain_leaves_the_others_at_once() -> None:
+    """No UTF-8, too long, another pattern: those alone go the long way."""
+    of = source(parser=GROK | {"patterns": PATTERNS, "definitions": WORDS, "max_bytes": 50}, timestamp={"field": "at"})
+    events = [b"a 1 2026-11-21T07:24:59Z", b"\xff 1 2026-11-21T07:24:59Z", b"odd: x", b"a 1 " + b"2" * 60] * 200
+    same(of, events)
+    at_once = Rules(of).at_once
+    assert at_once
+    found = at_once.read(events, MODIFIED_MS)
+    assert found
+    assert [moment is not None for moment in found.moments] == [True, False, False, False] * 200
+
+
 def test_an_event_that_is_too_long_or_runs_too_long_is_left_to_the_rules() -> None:
     slow = source(
         parser={"type": "grok", "patterns": ["^(?<m>(a+)+)$ %{NUMBER:at}"], "match_timeout_ms": 50, "max_bytes": 100},
@@ -148,7 +194,8 @@ def test_an_event_that_is_too_long_or_runs_too_long_is_left_to_the_rules() -> No
     "settings",
     [
         {"parser": "json", "timestamp": {"field": "a.b"}},
-        {"parser": "json", "timestamp": {"field": "a", "keep": False}},
+        {"parser": {"type": "json"}, "timestamp": {"field": "a.b", "keep": False}},
+        {"parser": {"type": "json", "names": {"x": "log.offset"}}, "timestamp": {"field": "a"}},
         {"parser": "json", "timestamp": {"field": ["a", "b"]}},
         {"parser": "json", "timestamp": {"field": "a"}, "keep_original": True},
         {"parser": "json", "timestamp": {"field": "a"}, "processors": [{"type": "drop_fields", "fields": ["x"]}]},

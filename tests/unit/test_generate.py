@@ -59,7 +59,9 @@ def test_another_seed_gives_other_events_and_fewer_events_are_a_prefix(kind: str
     assert not set(events) & set(lines(kind, 1200, 2))
 
 
-@pytest.mark.parametrize(("kind", "expected_bytes"), [("access", 226), ("eve", 750), ("cloudtrail", 1150)])
+@pytest.mark.parametrize(
+    ("kind", "expected_bytes"), [("access", 226), ("alb", 635), ("eve", 750), ("cloudtrail", 1150)]
+)
 def test_events_are_as_long_as_real_ones(kind: str, expected_bytes: int) -> None:
     events = list(lines(kind, 5000))
     assert sum(map(len, events)) / len(events) == pytest.approx(expected_bytes, rel=0.04)

@@ -75,6 +75,13 @@ def test_several_patterns_are_tried_in_order() -> None:
     assert parser.parse(b"ab cd", "") == {"rest": "ab cd"}
 
 
+def test_fields_that_say_null_are_left_out() -> None:
+    pattern = "%{NOTSPACE:a} %{NOTSPACE:n:long} %{NOTSPACE:b}"
+    assert parse(pattern, "- - x", null=("-",)) == {"b": "x"}
+    assert parse(pattern, "- 1 -a", null=("x",)) == {"a": "-", "n": 1, "b": "-a"}
+    assert parse("%{NOTSPACE:a} %{NOTSPACE:a}", "- 2", null=("-",)) == {"a": "2"}
+
+
 def test_it_searches_anywhere_unless_anchored() -> None:
     assert parse("%{IP:ip}", "from 192.0.2.1 port 22") == {"ip": "192.0.2.1"}
     with pytest.raises(ParseFailure, match="no_match"):

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from logflume import documents
 from logflume.batch import Header, IndexRule, Slice
 from logflume.documents import UNKNOWN_SOURCE, Documents
 from logflume.rules import Rulebook, Rules
@@ -128,3 +129,47 @@ def test_a_batch_whose_source_is_gone_arrives_as_messages() -> None:
 def test_rules_are_compiled_once() -> None:
     book = Rulebook(Sources([source(parser=GROK)]))
     assert book.of("app") is book.of("app") is not None
+
+
+def nested(depth: int) -> bytes:
+    return b"[" * depth + b"]" * depth
+
+
+def readable_depth() -> int:
+    """How deep JSON may be nested and still be decoded, here."""
+    low, high = 1, 1_000_000
+    while high - low > 1:
+        depth = (low + high) // 2
+        try:
+            msgspec.json.decode(nested(depth))
+            low = depth
+        except RecursionError:
+            high = depth
+    return low
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"parser": "text", "processors": [{"type": "parse_json", "field": "message", "target": "a.b.c.d"}]},
+        {"parser": "json", "processors": [{"type": "parse_json", "field": "m", "target": "a.b.c.d"}]},
+        {"parser": "json", "timestamp": {"field": "t"}},
+        {"parser": {"type": "json", "names": {"m": "n"}}, "timestamp": {"field": "t"}},
+        {"parser": "json", "keep_original": True},
+        {"parser": "json"},
+    ],
+)
+def test_an_event_that_is_nested_too_deep_is_a_message_with_a_tag_and_blocks_nothing(settings: dict[str, Any]) -> None:
+    """At every depth around the one up to which JSON can be read: members may be put deeper than they were."""
+    of, limit = source(**settings), readable_depth()
+    batch = msgspec.structs.replace(BATCH, parser=of.parsing)
+    flagged = 0
+    for depth in range(limit - 8, limit + 3):
+        deep = nested(depth)
+        events = [b'{"t":1}', deep, b'{"m":"%b"}' % deep, b'{"m":%b}' % deep, b'{"log":{"m":%b}}' % deep, b'{"t":1}']
+        built = Documents(batch, Rules(of)).build(Slice([i * 10**6 for i in range(len(events))], events, {}))
+        lines = built.operations.splitlines()[1::2]
+        assert len(lines) == len(events)
+        assert all(deep in line or b'"message":"' in line for line in lines[1:-1])
+        flagged += sum(documents.TOO_DEEP.encode() in line for line in lines)
+    assert flagged or of.parsing == "json"  # those lines' own bytes stand as they are

@@ -29,12 +29,14 @@ from logflume.rules import UNPARSED_TIMESTAMP, Event, Rules
 TRUNCATED = "_truncated"
 OUT_OF_RANGE = "_timestamp_out_of_range"
 UNKNOWN_SOURCE = "_source_unknown"
+TOO_DEEP = "_too_deep"  # nested deeper than can be written again
 
 # Event times outside this window around the object's LastModified go to LastModified's index: one file with odd
 # dates must not create a thousand indices.
 PAST_MS = 90 * 86_400_000
 FUTURE_MS = 86_400_000
 
+_DAY_MS = 86_400_000
 _MAX_INDEX_BYTES = 255  # OpenSearch: index names; lowercase, and none of \ / * ? " < > | , # : or space
 _PARTS = 7  # of an operation: action, offset, our members, offset, separator, the event, end
 _PLAIN_PROBE = json_lines.Probe()
@@ -80,8 +82,6 @@ class Documents:
         self._behind_time = b'","log":' + metadata + b',"offset":'
         self._earliest_ms, self._latest_ms = header.modified_ms - PAST_MS, header.modified_ms + FUTURE_MS
         self._default_moment = (header.modified_ms, self._default_time)
-        # By the first ten characters of an ISO 8601 time in UTC, of which there are few within the window.
-        self._actions_by_day: dict[str, bytes] = {}
 
     def build(self, piece: Slice) -> Built:
         """The operations of a slice, one after the other."""
@@ -117,29 +117,31 @@ class Documents:
         """What the rules found in all events at once; what is not plain goes the long way."""
         low, high = self._earliest_ms, self._latest_ms
         plain = [moment if moment and low <= moment[0] <= high else None for moment in found.moments]
-        parts = self._timed_columns(piece.offsets, plain, found.bodies, found.end)
+        parts = self._timed_columns(piece.offsets, plain, found.before, found.bodies, found.behind)
         special = (i for i, moment in enumerate(plain) if moment is None) if None in plain else ()
         for i in {*piece.cut, *special}:
             offset, event, length = piece.offsets[i], piece.events[i], piece.cut.get(i)
-            applied = rules.apply(event, self._header.context, self._header.modified_ms) if length is None else None
-            # Such rules drop nothing.
-            _replace(parts, i, self._dated(offset, *applied) if applied else self._as_message(offset, event, length))
+            if length is None:
+                operation = self._applied(offset, event, rules)
+            else:
+                operation = self._as_message(offset, event, length)
+            _replace(parts, i, operation)
         return b"".join(parts)
 
     def _timed_columns(
-        self, offsets: list[int], moments: list[Moment | None], bodies: list[bytes], behind: bytes
+        self, offsets: list[int], moments: list[Moment | None], before: bytes, bodies: list[bytes], behind: bytes
     ) -> list[bytes]:
-        """As `_columns`, of bodies without their first quotation mark, and of these times, all in range, if known."""
-        parts = self._columns(offsets, b'},"', bodies, behind)
+        """As `_columns`, of these times, all in range, if known."""
+        parts = self._columns(offsets, before, bodies, behind)
         default = self._default_moment
-        known = [moment or default for moment in moments]
-        times = encode([moment[1] for moment in known])[2:-2].split(b'","')
-        before, after = b'"}}\n{"@timestamp":"', self._behind_time
-        parts[2::_PARTS] = [before + when + after for when in times]
-        if min(known)[1][:10] == max(known)[1][:10]:
-            parts[0::_PARTS] = [self._action_of(known[0])] * len(known)
+        milliseconds, texts = zip(*[moment or default for moment in moments], strict=True)
+        times = encode(texts)[2:-2].split(b'","')
+        start, after = b'"}}\n{"@timestamp":"', self._behind_time
+        parts[2::_PARTS] = [start + when + after for when in times]
+        if min(milliseconds) // _DAY_MS == max(milliseconds) // _DAY_MS:
+            parts[0::_PARTS] = [self._action_of(milliseconds[0])] * len(milliseconds)
         else:
-            parts[0::_PARTS] = [self._action_of(moment) for moment in known]
+            parts[0::_PARTS] = [*map(self._action_of, milliseconds)]
         return parts
 
     def _columns(self, offsets: list[int], before: bytes, bodies: list[bytes], behind: bytes) -> list[bytes]:
@@ -177,21 +179,23 @@ class Documents:
                     why = () if rules else (UNKNOWN_SOURCE,)
                     special[len(kept)] = self._as_message(piece.offsets[i], event, piece.cut.get(i), *why)
                 else:
-                    found = rules.apply(event, context, modified_ms)
-                    if found is None:
-                        continue
-                    if self._is_plain(found):
-                        moment = found.moment
-                        del found.members[json_lines.TIMESTAMP]
-                        body = encode(found.members)[2:]
-                    else:
-                        special[len(kept)] = self._dated(piece.offsets[i], *found)
+                    try:
+                        found = rules.apply(event, context, modified_ms)
+                        if found is None:
+                            continue
+                        if self._is_plain(found):
+                            del found.members[json_lines.TIMESTAMP]
+                            moment, body = found.moment, encode(found.members)[1:]
+                        else:
+                            special[len(kept)] = self._dated(piece.offsets[i], *found)
+                    except RecursionError:
+                        special[len(kept)] = self._as_message(piece.offsets[i], event, None, TOO_DEEP)
                 kept.append(i)
                 moments.append(moment)
                 bodies.append(body)
         if not kept:
             return Built(kept, b"")
-        parts = self._timed_columns([piece.offsets[i] for i in kept], moments, bodies, b"\n")
+        parts = self._timed_columns([piece.offsets[i] for i in kept], moments, b"},", bodies, b"\n")
         for place, operation in special.items():
             _replace(parts, place, operation)
         return Built(kept, b"".join(parts))
@@ -214,7 +218,18 @@ class Documents:
         found = json_lines.decode(readable) if length is None else None
         if found is None:
             return self._as_message(offset, line, length, json_lines.PARSE_FAILURE)
-        return self._dated(offset, found, tags)
+        try:
+            return self._dated(offset, found, tags)
+        except RecursionError:
+            return self._as_message(offset, line, None, TOO_DEEP)
+
+    def _applied(self, offset: int, event: bytes, rules: Rules) -> bytes:
+        """What rules that drop nothing make of one event."""
+        try:
+            found = rules.apply(event, self._header.context, self._header.modified_ms)
+            return self._dated(offset, *found) if found else b""
+        except RecursionError:
+            return self._as_message(offset, event, None, TOO_DEEP)
 
     def _dated(self, offset: int, found: dict[str, Any], tags: list[str], moment: Moment | None = None) -> bytes:
         """The members' operation, in the index of their own time if that is one to go by; `moment` is known of it."""
@@ -262,18 +277,9 @@ class Documents:
             action = self._actions[date] = encode({"create": create})[:-3]
         return action
 
-    def _action_of(self, moment: Moment) -> bytes:
+    def _action_of(self, milliseconds: int) -> bytes:
         """The action line of an event of this time, which is in range."""
-        day = moment[1][:10]
-        action = self._actions_by_day.get(day)
-        if action is None:
-            date = timestamps.partition(moment[0], self._header.index.partition)
-            action = self._actions_by_day[day] = self._action(date)
-        return action
-
-    def _head(self, when: str) -> bytes:
-        """Our members up to the offset, for this time."""
-        return b'"}}\n{"@timestamp":"' + when.encode() + self._behind_time
+        return self._action(timestamps.partition(milliseconds, self._header.index.partition))
 
     def _in_range(self, milliseconds: int) -> bool:
         return self._earliest_ms <= milliseconds <= self._latest_ms

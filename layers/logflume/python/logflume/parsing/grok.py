@@ -10,7 +10,7 @@ https://docs.opensearch.org/latest/ingest-pipelines/processors/grok/.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -41,14 +41,16 @@ class Grok(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     `patterns` are tried in order, the first that matches gives the members. A pattern is searched for anywhere in the
     event, and what lies around the match is dropped; `anchored` patterns match the whole event or not at all.
     `definitions` are patterns of one's own, before the standard ones; `field_names` says whether these give ECS names
-    or the older ones. A match that takes longer than `match_timeout_ms` fails its event (on the main thread only, see
-    interruption.py), and so does an event longer than `max_bytes`.
+    or the older ones. Fields whose text is in `null` are left out, as empty ones are. A match that takes longer than
+    `match_timeout_ms` fails its event (on the main thread only, see interruption.py), and so does an event longer than
+    `max_bytes`.
     """
 
     patterns: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
     definitions: dict[str, str] = {}
     field_names: FieldNames = "ecs"
     anchored: bool = False
+    null: tuple[str, ...] = ()
     max_bytes: Annotated[int, msgspec.Meta(ge=1)] = 64 * KIB
     match_timeout_ms: Annotated[int, msgspec.Meta(ge=1, le=60_000)] = 1000
 
@@ -129,6 +131,7 @@ class GrokParser:
             )
             for one in compiled
         ]
+        self.absent = frozenset((None, "", *config.null))
         self.max_bytes = config.max_bytes
         self.ticks = in_ticks(config.match_timeout_ms)
 
@@ -136,15 +139,17 @@ class GrokParser:
         """See `Parser`."""
         if len(event) > self.max_bytes:
             raise ParseFailure("too_long", f"{len(event):,} bytes, the limit is {self.max_bytes:,}")
-        text = event.decode()
+        text, absent = event.decode(), self.absent
         for match, names, conversions, repeated in self.patterns:
             try:
                 found = guarded(match, text, self.ticks)
             except Overrun:
                 raise ParseFailure("timeout", "the pattern runs too long") from None
             if found:
-                groups = zip(names, found.groups(), strict=True)
-                members: dict[str, Any] = _first_of_each(groups) if repeated else {n: v for n, v in groups if v}
+                groups = [(n, v) for n, v in zip(names, found.groups(), strict=True) if v not in absent]
+                members: dict[str, Any] = dict(groups)
+                if repeated:  # of several groups with one name the first counts
+                    members |= reversed(groups)
                 for name, convert in conversions:
                     if name in members:
                         members[name] = convert(members[name])
@@ -152,15 +157,6 @@ class GrokParser:
                     raise ParseFailure("empty", "the pattern matches, but every field is empty")
                 return members
         raise ParseFailure("no_match")
-
-
-def _first_of_each(groups: Iterable[tuple[str, str | None]]) -> dict[str, Any]:
-    """Of several groups with one name the first that holds something."""
-    members: dict[str, Any] = {}
-    for name, value in groups:
-        if value:
-            members.setdefault(name, value)
-    return members
 
 
 def build(config: Grok) -> GrokParser:

@@ -19,7 +19,8 @@ PARSE_FAILURE = "_json_parse_failure"
 DOTTED = ("file", "file.path", "object_id", "offset")
 
 _BEGINNING = itemgetter(slice(2))
-_NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+# What decoding raises for what is no JSON.
+NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Probe:
@@ -49,12 +50,12 @@ class Probe:
         The values are a tuple (of `@timestamp` alone only that), in which UNSET is what the line has not. None for all
         lines together is the common case of lines without any: all can be spliced as they are.
         """
-        if not _may_be_spliced(lines):
-            return [self._look_at(line) if _may_be_spliced([line]) else None for line in lines]
+        if not may_be_spliced(lines):
+            return [self._look_at(line) if may_be_spliced([line]) else None for line in lines]
         decode = self._decode
         try:
             found = [decode(line) for line in lines]
-        except _NO_JSON:
+        except NO_JSON:
             return [self._look_at(line) for line in lines]
         if self._rarely and found.count(self._plain) == len(found):
             return None
@@ -65,12 +66,12 @@ class Probe:
     def _look_at(self, line: bytes) -> Any:
         try:
             found = self._decode(line)
-        except _NO_JSON:
+        except NO_JSON:
             return None
         return self._asked(found) if self._theirs(found) == self._no_collision else None
 
 
-def _may_be_spliced(lines: list[bytes]) -> bool:
+def may_be_spliced(lines: list[bytes]) -> bool:
     """Whether all are one line of UTF-8 each and begin as an object with a member does."""
     if {*map(_BEGINNING, lines)} != {b'{"'}:
         return False
@@ -90,6 +91,6 @@ def decode(text: str) -> dict[str, Any] | None:
     """The object, or None where the line is anything else."""
     try:
         found = msgspec.json.decode(text)
-    except _NO_JSON:
+    except NO_JSON:
         return None
     return found if isinstance(found, dict) else None

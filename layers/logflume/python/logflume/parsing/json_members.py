@@ -25,23 +25,26 @@ class Json(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise ValueError(f"names: {pair[0]!r} cannot both have a value and hold {pair[1]!r}")
 
 
-class _Parser:
+class JsonParser:
+    """Objects' members, some of them under other names."""
+
     def __init__(self, config: Json) -> None:
-        self._names = [(old, new, new.partition(".")[0]) for old, new in config.names.items()]
+        self.names = [(old, new, new.partition(".")[0]) for old, new in config.names.items()]
 
     def parse(self, event: bytes, _context: str) -> dict[str, Any]:
+        """See `Parser`."""
         try:
             members = msgspec.json.decode(event)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise ParseFailure("json", str(error)) from error
         if not isinstance(members, dict):
             raise ParseFailure("json", f"no object but {type(members).__name__}")
-        for old, new, outermost in self._names:
+        for old, new, outermost in self.names:
             if old in members and outermost not in members and new not in members:
                 members[new] = members.pop(old)
         return members
 
 
-def build(config: Json) -> _Parser:
+def build(config: Json) -> JsonParser:
     """The parser of this configuration. `ParseFailure` has the reason `json`."""
-    return _Parser(config)
+    return JsonParser(config)
