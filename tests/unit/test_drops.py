@@ -41,20 +41,26 @@ def test_an_event_costs_a_byte_or_two() -> None:
     assert len(packed(header(), given)[1]) < 2 * len(given)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"nonsense",
-        gzip.compress(b'{"object_id":"o","source":"s","steps":[1,2]}')[:-9],
-        *(
-            gzip.compress(msgspec.json.encode({"object_id": "o", "source": "s", "steps": steps}))
-            for steps in ([], [-1], [5, -1], [10**OFFSET_DIGITS], ["1"], [1] * 50_001)
-        ),
-        gzip.compress(b'{"object_id":"o","source":"s"}'),
-        gzip.compress(b" " * 100_000_000),
-    ],
-)
+def written(steps: object) -> bytes:
+    return gzip.compress(msgspec.json.encode({"object_id": "o", "source": "s", "steps": steps}))
+
+
+DAMAGED = {
+    "nothing": b"",
+    "no gzip": b"nonsense",
+    "cut": written([1, 2])[:-9],
+    "no events": written([]),
+    "before the object": written([-1]),
+    "backwards": written([5, -1]),
+    "too far": written([10**OFFSET_DIGITS]),
+    "no number": written(["1"]),
+    "more than a batch has": written([1] * 50_001),
+    "no steps": gzip.compress(b'{"object_id":"o","source":"s"}'),
+    "a bomb": gzip.compress(b" " * 100_000_000),
+}
+
+
+@pytest.mark.parametrize("body", DAMAGED.values(), ids=DAMAGED)
 def test_what_is_none_of_ours_is_refused(body: bytes) -> None:
     with pytest.raises(DropsDamaged):
         unpacked(body)
