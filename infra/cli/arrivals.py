@@ -1,4 +1,4 @@
-"""Arrivals: how many events of an object are searchable, and how many became dead letters.
+"""Arrivals: how many events of an object are searchable, became dead letters, or were dropped by rules.
 
 Documents are counted by `log.object_id`; the id of a document is made of object and offset, and its index of event time
 and object, so an event is one document however often it was delivered. Dead letters are written at least once and are
@@ -17,6 +17,7 @@ from infra.cli.errors import CommandError, OpenSearchUnreachable
 from infra.cli.terminal import printable
 from logflume.deadletters import EVENTS_PREFIX
 from logflume.documents import index_name
+from logflume.drops import dropped
 from logflume.serverless import SERVICE
 
 type Query = dict[str, Any]
@@ -74,6 +75,10 @@ class Arrivals:
                     self._rejected.setdefault(object_id, set()).update(letter.id for letter in letters)
                     self._read.add(key)
         return {object_id: len(self._rejected.get(object_id, ())) for object_id in object_ids}
+
+    def dropped(self, object_id: str) -> int:
+        """Distinct events of the object that rules dropped."""
+        return len({*dropped(self._deployment.s3, self._deployment["DeadLetterBucket"], object_id)})
 
 
 def refresh(deployment: Deployment, indices: str) -> None:

@@ -45,6 +45,7 @@ class Followed:
     item: "Item" = field(default_factory=dict)
     indexed: int = 0
     rejected: int = 0
+    dropped: int = 0  # by the source's own rules
     # When an uploaded object was first seen complete, by this machine's clock.
     arrived_ms: int | None = None
 
@@ -58,7 +59,7 @@ class Followed:
         """One of `UNSETTLED`, `indexed`, or the ledger's status of an object that ended badly."""
         status = str(self.item.get("status", "waiting"))
         if status == "done":
-            return "indexed" if self.indexed + self.rejected >= self.events else "indexing"
+            return "indexed" if self.arrived >= self.events else "indexing"
         return status
 
     @property
@@ -69,11 +70,16 @@ class Followed:
     @property
     def settled(self) -> bool:
         """Whether nothing more is to be expected: all that was read has arrived."""
-        return (self.failed or self.state == "indexed") and self.indexed + self.rejected >= self.events
+        return (self.failed or self.state == "indexed") and self.arrived >= self.events
+
+    @property
+    def arrived(self) -> int:
+        """Events that are where they were to go: into an index, to the dead letters, or nowhere."""
+        return self.indexed + self.rejected + self.dropped
 
     @property
     def ok(self) -> bool:
-        """Whether every event is searchable."""
+        """Whether every event is searchable that was not to be dropped."""
         return self.state == "indexed" and not self.rejected
 
     @property
@@ -140,7 +146,7 @@ class Follower:
             turns.extend(item for item in look if not item.settled)
             self._show(objects, self._trouble)
             now = self._clock()
-            if (state := [(o.state, o.raw_bytes, o.indexed, o.rejected) for o in objects]) != seen:
+            if (state := [(o.state, o.raw_bytes, o.arrived) for o in objects]) != seen:
                 moved, seen = now, state
             elif now - moved > patience_s:
                 return Stalled(now - moved, self._reasons(turns))
@@ -170,6 +176,7 @@ class Follower:
             rejected = self._arrivals.rejected([item.id for item in short], since)
             for item in short:
                 item.rejected = rejected[item.id]
+                item.dropped = self._arrivals.dropped(item.id) if not item.settled else 0
         for item in objects:
             if item.settled and item.uploaded:
                 item.arrived_ms = int(self._clock() * 1000)

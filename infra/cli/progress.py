@@ -67,7 +67,7 @@ class FollowBar:
 
 def describe(objects: Sequence[Followed]) -> tuple[str, int | None, int]:
     """A line, the total of events (None while unknown) and how many have arrived."""
-    arrived = sum(item.indexed + item.rejected for item in objects)
+    arrived = sum(item.arrived for item in objects)
     totals = [_total(item) for item in objects]
     total = None if None in totals else sum(total for total in totals if total is not None)
     settled = sum(item.settled for item in objects)

@@ -98,6 +98,7 @@ def _file_object(item: Followed, waited: bool) -> dict[str, Any]:
         "events": item.events,
         "indexed": item.indexed if waited else None,
         "dead_lettered": item.rejected if waited else None,
+        "dropped": item.dropped if waited else None,
         "seconds": seconds,
         "events_per_s": round(item.events / seconds, 1) if seconds else None,
         "error": item.error or None,
@@ -112,6 +113,8 @@ def _state(item: Followed, waited: bool) -> str:
 def _note(item: Followed) -> str:
     if item.error:
         return item.error
+    if item.dropped:
+        return f"{number(item.dropped, 'event')} dropped by rule"
     if item.uploaded:
         return ""
     return "already ingested" if _ingested_before(item) else "already on its way"

@@ -11,7 +11,9 @@ import pytest
 from infra.cli.errors import CommandError, OpenSearchUnreachable
 from infra.cli.follow import POLL_OBJECTS, Followed, Follower
 from infra.cli.progress import describe
+from logflume.drops import packed
 from logflume.notifications import ObjectRef
+from tests.fakes.headers import header
 
 CREATED_MS = 1_790_000_000_000
 OUTPUTS = {"IndexPrefix": "logs", "DeadLetterBucket": "dead", "ReaderLogGroup": "/r", "IndexerLogGroup": "/i"}
@@ -56,8 +58,9 @@ class World:
     def get_paginator(self, _name: str) -> "World":
         return self
 
-    def paginate(self, *, StartAfter: str, **_: str) -> Iterator[dict[str, Any]]:  # noqa: N803 - boto3's name
-        yield {"Contents": [{"Key": key} for key in sorted(self.letters) if key > StartAfter]}
+    def paginate(self, *, Prefix: str, StartAfter: str = "", **_: str) -> Iterator[dict[str, Any]]:  # noqa: N803 - boto3's
+        keys = [key for key in sorted(self.letters) if key.startswith(Prefix) and key > StartAfter]
+        yield {"Contents": [{"Key": key} for key in keys]}
         yield {}
 
     def get_object(self, *, Key: str, **_: str) -> dict[str, Any]:  # noqa: N803 - boto3's name
@@ -160,6 +163,17 @@ def test_dead_letters_are_counted_over_distinct_ids_of_this_object(world: World)
     assert world.follow(item) is None
     assert (item.indexed, item.rejected, item.ok) == (2, 3, False)
     assert "3 events could not be indexed" in item.error
+
+
+def test_events_that_rules_dropped_are_not_waited_for(world: World) -> None:
+    item = dropped()
+    world.reads(item, events=5)
+    world.documents[item.id] = 2
+    for offsets in ([0, 10], [10, 20]):  # a batch that came again with other boundaries
+        key, body = packed(header(object_id=item.id), offsets)
+        world.letters[key] = gzip.decompress(body)
+    assert world.follow(item) is None
+    assert (item.dropped, item.rejected, item.ok) == (3, 0, True)
 
 
 def test_dead_letters_from_before_the_object_are_not_even_fetched(world: World) -> None:
