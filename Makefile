@@ -15,7 +15,7 @@ stop: setup  ## end the local cloud; no process stays behind
 	@.venv/bin/logflume local down
 
 test: lint types  ## everything: lint, types, unit, integration, infra, e2e
-	@.venv/bin/python -m pytest -n 2 --dist loadgroup tests
+	@.venv/bin/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder tests
 
 lint: setup
 	@.venv/bin/ruff check .

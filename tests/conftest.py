@@ -1,17 +1,26 @@
-"""Which tests share a worker: services are started once a folder, fixtures once a file."""
+"""Which tests share a worker of `pytest -n`: services are started once a folder, other fixtures once a file."""
 
-from pathlib import Path
+import os
+from typing import Any
 
-import pytest
+from xdist.scheduler import LoadScopeScheduling
 
-HERE = Path(__file__).parent
+# Rich keeps the width that it finds when it is imported; a worker has one, and so may a developer's shell.
+for variable in ("COLUMNS", "LINES"):
+    os.environ.pop(variable, None)
+
 # Their session fixtures start services, or synthesise every template.
 TOGETHER = frozenset({"e2e", "infra", "integration"})
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Only matters under `-n`: a group of tests runs in order, on one worker."""
-    for item in items:
-        where = item.path.relative_to(HERE)
-        group = where.parts[0] if where.parts[0] in TOGETHER else where.as_posix()
-        item.add_marker(pytest.mark.xdist_group(group))
+class ByFolder(LoadScopeScheduling):
+    """Hands out whole folders, and files of the others. (xdist's own groups want marks, and a way into node ids.)"""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        folder = file.split("/")[1]
+        return folder if folder in TOGETHER else file
+
+
+def pytest_xdist_make_scheduler(config: Any, log: Any) -> ByFolder:
+    return ByFolder(config, log)
