@@ -57,7 +57,9 @@ def test_a_file_that_needs_more_than_five_invocations_arrives_once_and_the_ledge
     assert {hop for hop, _, _ in trail} == set(range(item["hop"] + 1)), trail
     begun = [offset for _, offset, _ in trail]
     assert begun[0] == 0
-    assert begun == sorted(set(begun)), "every hop began farther on than the one before"
+    # An invocation that a busy machine let run out of time is tried again from where it began.
+    assert begun == sorted(begun), "no claim began before the one ahead of it"
+    assert len(set(begun)) > HOPS
 
     found = dict(arrived(short, ref, LINES))
     assert found == expected

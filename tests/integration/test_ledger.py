@@ -181,6 +181,9 @@ def test_an_old_message_takes_the_object_when_the_continuation_was_never_sent(le
     ledger.release(first, next_hop=1)  # and then the reader died
     again = claimed(ledger, hop=0)
     assert again.hop == 1
+    item = ledger.get("o")
+    assert item is not None
+    assert [claim.split(":")[0] for claim in str(item["trail"]).split()] == ["0", "1"], "the trail has no gap"
     # Nor is its own message's copy lost while it works:
     assert refused(ledger, hop=0).reason == "leased"
 

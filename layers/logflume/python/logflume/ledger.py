@@ -162,6 +162,8 @@ class Ledger:
             offset = int(old.get("offset", 0))
             tries = int(old.get("tries", 0)) + 1 if old.get("claim_offset", -1) == offset else 1
             epoch = int(old.get("epoch", 0)) + 1
+            # An older message may have taken the place of the one that was to come.
+            reached = max(hop, int(old.get("hop", 0)))
             values: Item = {
                 **facts,
                 **{f"pin_{name}": str(old.get(f"pin_{name}", value)) for name, value in pinned.items()},
@@ -170,12 +172,12 @@ class Ledger:
                 "open": "reading",
                 "epoch": epoch,
                 "lease_until_ms": lease_until_ms,
-                "hop": max(hop, int(old.get("hop", 0))),
+                "hop": reached,
                 "holder_hop": hop,
                 "claim_offset": offset,
                 "tries": tries,
                 "claimed_ms": int(old.get("claimed_ms", now)),
-                "trail": f"{old.get('trail', '')!s} {hop}:{offset}:{now}".strip()[-TRAIL_BYTES:],
+                "trail": f"{old.get('trail', '')!s} {reached}:{offset}:{now}".strip()[-TRAIL_BYTES:],
                 "updated_ms": now,
             }
             condition = "attribute_not_exists(id)" if item is None else "epoch = :seen"
@@ -187,7 +189,7 @@ class Ledger:
             claim = Claim(
                 object_id,
                 epoch,
-                int(values["hop"]),
+                reached,
                 self.position(object_id) if item else Position(),
                 {n: str(values[f"pin_{n}"]) for n in pinned},
             )
