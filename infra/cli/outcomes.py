@@ -1,4 +1,4 @@
-"""Outcomes: what became of events that were sent again, each of them: in OpenSearch, or in a new dead letter."""
+"""Outcomes: what became of events sent again, each of them: in OpenSearch, in a new dead letter, or dropped by rule."""
 
 import time
 from collections import Counter
@@ -14,6 +14,7 @@ from logflume.batch import Header
 from logflume.deadletter_files import Batch, DeadLetterDamaged, Event
 from logflume.deadletters import EVENTS_PREFIX, RECORDS_PREFIX
 from logflume.documents import event_id
+from logflume.drops import dropped
 from logflume.letterbox import listed, opened
 from logflume.serverless import SERVICE
 
@@ -46,8 +47,9 @@ class Outcomes:
         self._prefixes: set[str] = set()
         self._streams: set[str] = set()
         self._read: set[str] = set()
+        self._lineages: dict[str, str] = {}  # of the objects that the events are from
         self.not_followed = 0
-        self.indexed = 0
+        self.indexed = self.dropped = 0
         self.rejected: Counter[str] = Counter()
         self.reasons: dict[str, str] = {}
         self.trouble = ""
@@ -56,6 +58,7 @@ class Outcomes:
     def add(self, header: Header, offsets: Sequence[int]) -> None:
         """These events are in the stream."""
         self._prefixes.add(header.index.prefix)
+        self._lineages[header.object_id] = header.lineage
         if header.index.partition == "none":
             self._streams.add(header.index.prefix)
         # Ids that OpenSearch made up cannot be asked for.
@@ -70,6 +73,8 @@ class Outcomes:
             before = len(self.pending)
             self._look_for_documents()
             self._look_for_letters()
+            if len(self.pending) == before:
+                self._look_for_drops()  # last, because it asks for each object by itself
             now = self._clock()
             found = f"{self.indexed:,} indexed, {self.rejected.total():,} rejected again, {len(self.pending):,} to come"
             self.tell(f"{found} · {self.trouble}" if self.trouble else found)
@@ -124,6 +129,13 @@ class Outcomes:
             except DeadLetterDamaged:
                 continue  # `logflume deadletters list` tells of it
 
+    def _look_for_drops(self) -> None:
+        s3, bucket = self._deployment.s3, self._deployment["DeadLetterBucket"]
+        for object_id, lineage in self._lineages.items():
+            for name in {event_id(lineage, offset) for offset in dropped(s3, bucket, object_id)} & self.pending.keys():
+                del self.pending[name]
+                self.dropped += 1
+
     def _reject(self, reason: str, detail: str, ids: Sequence[str]) -> None:
         for name in ids:
             if name in self.pending:
@@ -136,5 +148,5 @@ class Outcomes:
         return (
             f"{number(len(self.pending), 'event')} neither in OpenSearch nor rejected yet"
             + (f" ({self.trouble})" if self.trouble else "")
-            + ": they wait in the stream, or a rule drops them"
+            + ": they wait in the stream"
         )

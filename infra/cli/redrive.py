@@ -46,8 +46,8 @@ def redrive(
     and sending twice does no harm. A dead letter is removed when the stream has acknowledged it, so the command can be
     stopped at any time, run again, and run twice at once. What cannot be sent stays and is told.
 
-    The exit status is 0 if everything was sent (and, having waited, indexed), 1 if something stays or was rejected
-    again, 2 if the command could not begin.
+    The exit status is 0 if everything was sent (and, having waited, indexed or dropped by rule), 1 if something stays
+    or was rejected again, 2 if the command could not begin.
     """
     wanted, start = wanted_source(source), since_time(since)
     if not (yes or dry_run) and (as_json or not sys.stdin.isatty()):
@@ -138,7 +138,7 @@ def _show(report: Report, outcomes: Outcomes, followed: bool) -> None:
         rejected = outcomes.rejected.total()
         out.print(
             f"[green]{outcomes.indexed:,} indexed[/green], [{'red' if rejected else 'green'}]{rejected:,} rejected "
-            "again[/]",
+            "again[/]" + (f", {outcomes.dropped:,} dropped by rule" if outcomes.dropped else ""),
             soft_wrap=True,
         )
         for reason, count in outcomes.rejected.most_common():
@@ -162,6 +162,7 @@ def _as_object(report: Report, outcomes: Outcomes, followed: bool) -> dict[str, 
         "kept": dict(report.kept),
         "kept_examples": [kept._asdict() for kept in report.examples],
         "indexed": outcomes.indexed if followed else None,
+        "dropped": outcomes.dropped if followed else None,
         "rejected": dict(outcomes.rejected) if followed else None,
         "pending": len(outcomes.pending) if followed else None,
         "not_followed": outcomes.not_followed,

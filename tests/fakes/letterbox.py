@@ -89,7 +89,7 @@ class Process:
     def get_paginator(self, _: str) -> "Process":
         return self
 
-    def paginate(self, *, Bucket: str, Prefix: str, StartAfter: str) -> Iterator[dict[str, Any]]:  # noqa: N803
+    def paginate(self, *, Bucket: str, Prefix: str, StartAfter: str = "") -> Iterator[dict[str, Any]]:  # noqa: N803
         self._live()
         keys = sorted(key for key in self.world.objects if key.startswith(Prefix) and key > StartAfter)
         for start in range(0, len(keys), PAGE):

@@ -21,7 +21,7 @@ from infra.cli.errors import CommandError, OpenSearchUnreachable
 from infra.cli.main import app
 from infra.cli.outcomes import Outcomes
 from infra.cli.survey import Distinct, union
-from logflume import batch
+from logflume import batch, drops
 from logflume.batch import Header, IndexRule
 from logflume.deadletters import Letter, with_event
 from logflume.documents import event_id
@@ -59,6 +59,7 @@ class Pipeline:
         self.documents: set[str] = set()
         self.rejects: dict[str, Letter] = {}
         self.ignores: set[str] = set()
+        self.drops: set[str] = set()
         self.poisonous = False
         self.down = False
         self.time = 0.0
@@ -86,8 +87,11 @@ class Pipeline:
             if self.poisonous:
                 self.world.put("records/2026-11-21/090000-poison-x.bin", data, reason="poison")
                 continue
-            for name in [event_id(header.lineage, offset) for piece in slices for offset in piece.offsets]:
-                if name in self.rejects:
+            for offset in [offset for piece in slices for offset in piece.offsets]:
+                name = event_id(header.lineage, offset)
+                if name in self.drops:
+                    self.world.put(*drops.packed(header, [offset]))
+                elif name in self.rejects:
                     self.letters(self.rejects[name])
                 elif name not in self.ignores:
                     self.documents.add(name)
@@ -326,6 +330,16 @@ def test_events_that_are_never_seen_again_are_given_up_and_told(pipeline: Pipeli
     pipeline.letters(one)
     status, _, said = command("redrive", "--yes")
     assert "gave up: 1 event neither in OpenSearch nor rejected yet" in said
+
+
+def test_what_a_rule_drops_now_is_counted_and_not_waited_for(pipeline: Pipeline, command: Command) -> None:
+    pipeline.letters(letter("web", 1), letter("web", 2), letter("app", 1))
+    pipeline.drops = {event_id("w" * 32, 2), event_id("a" * 32, 1)}
+    status, outcome, _ = command("redrive", "--yes", "--json")
+    assert (status, outcome["indexed"], outcome["dropped"], outcome["pending"]) == (0, 1, 2, 0)
+    pipeline.letters(letter("app", 1))
+    status, said, _ = command("redrive", "--yes")
+    assert (status, "0 indexed, 0 rejected again, 1 dropped by rule" in said) == (0, True)
 
 
 def test_opensearch_being_down_is_waited_for_and_named(pipeline: Pipeline, command: Command) -> None:
