@@ -1,11 +1,13 @@
 """Layer contents made on this machine: uv brings wheels for Lambda's platform, no Docker."""
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -16,6 +18,7 @@ REQUIREMENTS = ROOT / "layers/dependencies/requirements.txt"
 LIBRARY = ROOT / "layers/logflume/python"
 PIPELINE = ROOT / "infra/config/pipeline.toml"
 BUILT = ROOT / ".logflume/layers"
+KEPT = 8  # of each kind, the latest used: other branches have theirs, and so has a synthesis that runs beside this one
 
 PYTHON_VERSION = "3.13"
 PLATFORMS = {"arm64": "aarch64-manylinux2014", "x86_64": "x86_64-manylinux2014"}
@@ -97,7 +100,16 @@ def _built(name: str, inputs: Iterable[bytes], fill: Callable[[Path], None]) -> 
             except OSError:  # another synthesis was quicker
                 if not folder.exists():
                     raise
+        _forget(name)
+    os.utime(folder)
     return folder
+
+
+def _forget(name: str) -> None:
+    """Remove the folders of this kind that were not used for longest."""
+    with suppress(FileNotFoundError):  # another synthesis does the same
+        for path in sorted(BUILT.glob(f"{name}-*"), key=lambda path: path.stat().st_mtime)[:-KEPT]:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _compile(layer: Path) -> None:

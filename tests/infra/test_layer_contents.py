@@ -159,6 +159,17 @@ def test_a_change_of_code_or_pipeline_makes_another_library_layer(
     )
 
 
+def test_folders_that_nobody_used_for_long_are_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(bundling, "BUILT", tmp_path)
+    for age in range(bundling.KEPT + 3):
+        (tmp_path / f"library-{age:016x}").mkdir()
+        os.utime(tmp_path / f"library-{age:016x}", (1e9 - age, 1e9 - age))
+    (tmp_path / "dependencies-arm64-1").mkdir()
+    newest = bundling.library()
+    kept = {newest.name, "dependencies-arm64-1"} | {f"library-{age:016x}" for age in range(bundling.KEPT - 1)}
+    assert {path.name for path in tmp_path.iterdir()} == kept
+
+
 def test_the_app_synthesises_without_network_account_or_docker(tmp_path: Path) -> None:
     for architecture in ELF_MACHINES:
         bundling.dependencies(architecture)
