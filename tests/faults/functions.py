@@ -4,6 +4,7 @@ Nothing runs at the same time as something else: what the library gives to other
 in which it is given, so that a run's calls are the same ones each time.
 """
 
+import gc
 import importlib.util
 import os
 import random
@@ -140,6 +141,8 @@ def environment() -> Iterator[None]:
         patches.enter_context(patch.object(stream, "ThreadPoolExecutor", _Inline))
         patches.enter_context(patch.object(indexer, "ThreadPoolExecutor", _Inline))
         patches.enter_context(patch.object(steps, "Ahead", _NotAhead))
+        # Hundreds of cold starts follow in this process, each of which would keep all that is there for ever.
+        patches.enter_context(patch.object(gc, "freeze"))
         patches.callback(random.setstate, random.getstate())
         yield
 
