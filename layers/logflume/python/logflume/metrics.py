@@ -45,6 +45,15 @@ INDEXER: Mapping[str, tuple[str, MetricUnit]] = {
     "outages": ("IndexOutages", _COUNT),
     "connections_opened": ("ConnectionsOpened", _COUNT),
 }
+HTTP: Mapping[str, tuple[str, MetricUnit]] = {
+    "requests_accepted": ("RequestsAccepted", _COUNT),
+    "requests_refused": ("RequestsRefused", _COUNT),
+    "requests_throttled": ("RequestsThrottled", _COUNT),
+    "events_read": ("EventsRead", _COUNT),
+    "bytes_read": ("BytesRead", _BYTES),
+    "batches_put": ("BatchesPut", _COUNT),
+    "batch_bytes_put": ("BatchBytesPut", _BYTES),
+}
 # Sums over counts that mean the same to whoever is called: one metric, one alarm.
 TOTALS: Mapping[str, tuple[str, ...]] = {
     "EventsDeadLettered": ("rejected", "oversize"),

@@ -37,7 +37,7 @@ def _from_iso(text: str) -> int | None:
 def to_iso(milliseconds: int) -> str:
     """`2026-11-21T07:25:00.000Z`."""
     seconds, rest = divmod(milliseconds, 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
+    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest:03d}Z"  # strftime takes four times as long
 
 
 def partition(milliseconds: int, by: str) -> str:

@@ -1,0 +1,1 @@
+"""HTTP: logs that are sent instead of dropped; requests to batches to acknowledged answers."""
