@@ -6,7 +6,7 @@ from typing import Any, Literal, cast
 
 from infra.cli.deployment import Deployment
 from infra.cli.terminal import printable
-from infra.monitoring.alarms import ALARMS
+from infra.monitoring.alarms import alarms
 
 # "missing": the alarm is not there; the stack is older than it, or somebody deleted it.
 State = Literal["OK", "ALARM", "INSUFFICIENT_DATA", "missing"]
@@ -41,11 +41,12 @@ def alarm_states(deployment: Deployment) -> list[AlarmState]:
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: CloudWatch does not answer or does not let us in.
     """
-    names = [alarm.of(deployment.name) for alarm in ALARMS]
+    expected = alarms(http="HttpSourceFunction" in deployment.outputs)
+    names = [alarm.of(deployment.name) for alarm in expected]
     answer = deployment.cloudwatch.describe_alarms(AlarmNames=names, MaxRecords=len(names), AlarmTypes=["MetricAlarm"])
     known = {alarm["AlarmName"]: alarm for alarm in answer["MetricAlarms"]}
     found = []
-    for alarm in ALARMS:
+    for alarm in expected:
         there = known.get(alarm.of(deployment.name))
         if there is None:
             found.append(AlarmState(alarm.name, "missing", alarm.means, alarm.link()))

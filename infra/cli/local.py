@@ -61,10 +61,10 @@ def deploy(
     if as_json:
         print_json(outputs)
         return
-    table = Table("output", "value", box=None, header_style="dim")
+    width = max(map(len, outputs))
     for name, value in sorted(outputs.items()):
-        table.add_row(name, plain(value))
-    out.print(table)
+        # No table: it would cut what is wider than the terminal, and these are there to be copied.
+        out.print(plain(f"{name:<{width}}  ", "dim") + plain(value), soft_wrap=True)
 
 
 @app.command()

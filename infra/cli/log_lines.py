@@ -13,7 +13,7 @@ from rich.text import Text
 
 from infra.cli.terminal import plain, printable
 
-Function = Literal["reader", "indexer"]
+Function = Literal["reader", "indexer", "http_source"]
 
 # The same in every line, or told by the line's own beginning.
 _BORING = frozenset(
@@ -48,7 +48,7 @@ class Line:
         """For a terminal, on one line."""
         time = datetime.fromtimestamp(self.ms / 1000, UTC)
         style = _STYLES.get(self.level, "")
-        head = Text(f"{time:%H:%M:%S}.{self.ms % 1000:03d} ", "dim") + Text(f"{self.function:<8}", "cyan")
+        head = Text(f"{time:%H:%M:%S}.{self.ms % 1000:03d} ", "dim") + Text(f"{self.function:<7} ", "cyan")
         text = head + plain(f"{self.level:<8}", style) + plain(self.message, style)
         for name, value in self.fields.items():
             said = value if isinstance(value, str) else json.dumps(value, default=str)

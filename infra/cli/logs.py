@@ -1,4 +1,4 @@
-"""`logflume logs`: what reader and indexer wrote, merged by time, for one object if asked."""
+"""`logflume logs`: what the functions wrote, merged by time, for one object if asked."""
 
 import heapq
 import re
@@ -23,7 +23,12 @@ POLL_S = 2.0
 # CloudWatch shows lines late and out of order; so far back it is asked again when following.
 LATE_MS = 60_000
 
-FUNCTIONS: tuple[Function, ...] = ("reader", "indexer")
+# The stack's output that names each function's log group; there need not be an HTTP source.
+LOG_GROUPS: dict[Function, str] = {
+    "reader": "ReaderLogGroup",
+    "indexer": "IndexerLogGroup",
+    "http_source": "HttpSourceLogGroup",
+}
 
 _ID = re.compile(r"[0-9a-f]{32}")
 # What needs no escape in a filter pattern; other names are looked for here, not by CloudWatch.
@@ -39,7 +44,7 @@ def logs(
     name: Annotated[
         str | None, typer.Argument(metavar="OBJECT", help="Only lines of this object: a key, s3:// address or id.")
     ] = None,
-    function: Annotated[Function | None, typer.Option("--function", help="Only this one; both by default.")] = None,
+    function: Annotated[Function | None, typer.Option("--function", help="Only this one; all by default.")] = None,
     since: Annotated[
         str, typer.Option("--since", metavar="TIME", help="An age such as 10m, 2h, 1d, or a time: 2026-11-21T08:00.")
     ] = "10m",
@@ -62,7 +67,10 @@ def logs(
         wanted = addresses(found, name) if name else ()
     except CommandError as error:
         raise CannotRun(str(error)) from error
-    functions = (function,) if function else FUNCTIONS
+    there = tuple(one for one in LOG_GROUPS if LOG_GROUPS[one] in found.outputs)
+    if function and function not in there:
+        raise CannotRun(f"{found.name} has no {function}")
+    functions = (function,) if function else there
     if wanted and not function:
         functions = ("reader",)
 
@@ -142,7 +150,7 @@ class LogReader:
             self._sleep(POLL_S)
 
     def _events(self, function: Function, start_ms: int) -> "Iterator[tuple[int, Function, FilteredLogEventTypeDef]]":
-        group = self._deployment[f"{function.capitalize()}LogGroup"]
+        group = self._deployment[LOG_GROUPS[function]]
         pages = self._deployment.logs.get_paginator("filter_log_events").paginate(
             logGroupName=group, startTime=start_ms, **self._filter
         )

@@ -28,6 +28,7 @@ def contradictions(settings: "Settings", profile: str) -> list[str]:
         *_collection(settings),
         *_network(settings),
         *_drop_bucket(settings),
+        *_http_source(settings),
         *_tags(settings),
     ]
 
@@ -105,6 +106,17 @@ def _network(settings: "Settings") -> Iterator[str]:
 def _drop_bucket(settings: "Settings") -> Iterator[str]:
     if settings.drop_bucket_key_arn and not settings.drop_bucket:
         yield f"drop_bucket_key_arn = {settings.drop_bucket_key_arn!r} without drop_bucket: name the bucket"
+
+
+def _http_source(settings: "Settings") -> Iterator[str]:
+    auth, secret = settings.http_source_auth, settings.http_source_secret_arn
+    if (auth == "token") != bool(secret):
+        yield (
+            f"http_source_auth = {auth!r} with http_source_secret_arn = {secret!r}: "
+            "token needs the secret, no other kind takes one"
+        )
+    if auth == "token" and not settings.http_source:
+        yield f"http_source_auth = {auth!r} is for http_source = true only"
 
 
 def _tags(settings: "Settings") -> Iterator[str]:

@@ -120,6 +120,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     indexer_batch: Annotated[int, Meta(ge=1, le=10_000)]
     indexer_window_s: Annotated[int, Meta(ge=0, le=300)]
     indexer_parallelization: Annotated[int, Meta(ge=1, le=10)]
+    http_source: bool
+    http_source_auth: Literal["iam", "token"]
+    http_source_secret_arn: Annotated[
+        str, _text(r"^(arn:aws[a-z-]*:secretsmanager:[^*?]+)?$", "the ARN of a Secrets Manager secret")
+    ]
+    http_source_memory_mb: Memory
+    http_source_timeout_s: Timeout
+    http_source_concurrency: Annotated[int, Meta(ge=0, le=10_000)]
     log_retention_days: LogRetention
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 

@@ -10,7 +10,7 @@ from constructs import Construct
 
 from infra.config.settings import Settings
 from infra.constructs.encryption import DELETION_DELAY, Encryption
-from infra.monitoring.alarms import ALARMS, PERIOD_S, Alarm
+from infra.monitoring.alarms import PERIOD_S, Alarm, alarms
 from infra.monitoring.metric import Metric, Resources
 
 _MISSING = {
@@ -36,7 +36,7 @@ class Alarms(Construct):
             else sns.Topic(self, "Topic", master_key=encryption.key or _key(self), enforce_ssl=True)
         )
         call = actions.SnsAction(self.topic)
-        for alarm in ALARMS:
+        for alarm in alarms(http=settings.http_source):
             made = cloudwatch.Alarm(
                 self,
                 alarm.name,

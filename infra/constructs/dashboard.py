@@ -24,8 +24,9 @@ class Dashboard(Construct):
     def __init__(self, scope: Construct, name: str, *, resources: Resources, sizes: Sizes) -> None:
         super().__init__(scope, name)
         self._resources = resources
+        drawn = panels(sizes, http="http_source" in resources)
         rows: list[list[cloudwatch.IWidget]] = []
-        for section, together in groupby(panels(sizes), key=lambda panel: panel.section):
+        for section, together in groupby(drawn, key=lambda panel: panel.section):
             row = list(together)
             rows.append([cloudwatch.TextWidget(markdown=f"## {section}", width=GRID, height=1)])
             rows.append([self._widget(panel, GRID // len(row)) for panel in row])

@@ -86,7 +86,8 @@ class Network(Construct):
                 vpc_id=settings.vpc_id,
                 route_table_ids=settings.route_tables,
             )
-        for service in (*INTERFACES, *([SECRETS] if settings.opensearch_secret_arn else [])):
+        secrets = settings.opensearch_secret_arn or settings.http_source_secret_arn
+        for service in (*INTERFACES, *([SECRETS] if secrets else [])):
             ec2.CfnVPCEndpoint(
                 self,
                 service.title().replace("-", ""),

@@ -48,6 +48,7 @@ class PipelineFunction(Construct):
         environment: Mapping[str, str],
         statements: Sequence[iam.PolicyStatement],
         recursive_loop: lambda_.RecursiveLoop = lambda_.RecursiveLoop.TERMINATE,
+        concurrency: int | None = None,
     ) -> None:
         super().__init__(scope, name)
         self.log_group = log_group(self, "Logs", settings, ground.encryption)
@@ -75,6 +76,7 @@ class PipelineFunction(Construct):
             memory_size=memory_mb,
             timeout=Duration.seconds(timeout_s),
             recursive_loop=recursive_loop,
+            reserved_concurrent_executions=concurrency,
             log_group=self.log_group,
             logging_format=lambda_.LoggingFormat.JSON,
             # Lambda drops what is below its own level, so it must be the one that the logger has.

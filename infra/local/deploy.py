@@ -25,10 +25,12 @@ QUIET_NODE = {"NODE_NO_WARNINGS": "1", "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VE
 STEP = re.compile(r"Bundling asset|Synthesis time|: (creating|updating) stack|Deployment time|no changes")
 
 
-def deploy(cloud: LocalCloud, *, context: Mapping[str, str], progress: Progress = print) -> dict[str, str]:
+def deploy(
+    cloud: LocalCloud, *, context: Mapping[str, str], app: str | None = None, progress: Progress = print
+) -> dict[str, str]:
     """Bring the cloud up, deploy every stack of the app to it and return all their outputs by name.
 
-    `context` is added to `profile=local` and `opensearch_endpoint`.
+    `context` is added to `profile=local` and `opensearch_endpoint`; `app` is a command in place of cdk.json's.
 
     Raises:
         LocalCloudError: the cloud does not come up, or cdk failed; the message carries the end of its output.
@@ -47,6 +49,7 @@ def deploy(cloud: LocalCloud, *, context: Mapping[str, str], progress: Progress 
         progress,
         *("deploy", "--all", "--require-approval", "never", "--method", "direct", "--progress", "events"),
         *("--outputs-file", str(outputs)),
+        *(("--app", app) if app else ()),
         *(part for name, value in settings.items() for part in ("--context", f"{name}={value}")),
     )
     return stack_outputs(outputs)

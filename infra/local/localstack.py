@@ -15,6 +15,8 @@ KINESIS_NAME = "kinesis"
 PORT_VARIABLE = "LOGFLUME_LOCAL_AWS_PORT"
 # A file: every request that a function makes is noted there (infra/local/recorder).
 RECORD_VARIABLE = "LOGFLUME_LOCAL_RECORD_CALLS"
+# LocalStack's own: with "1" a test may make its services refuse while it runs.
+UPDATES_VARIABLE = "ENABLE_CONFIG_UPDATES"
 
 # The services that the deployment uses, as LocalStack names them: loaded at start instead of by the first deployment.
 AWS_SERVICES = (
@@ -114,6 +116,7 @@ def localstack(home: Path, logs: Path, port: int, backends: Backends) -> Service
             "LOGFLUME_LAMBDA_PYTHON": str(paths.LAMBDA_RUNTIME / "bin" / "python"),
             "LOGFLUME_LAMBDA_LOGS": str(logs),
             **_recording(),
+            UPDATES_VARIABLE: os.environ.get(UPDATES_VARIABLE, "0"),
             # An idle event source is polled within a second, not within ten.
             "LAMBDA_EVENT_SOURCE_MAPPING_POLL_INTERVAL_SEC": "0.2",
             "LAMBDA_EVENT_SOURCE_MAPPING_MAX_BACKOFF_ON_EMPTY_POLL_SEC": "1",

@@ -139,6 +139,21 @@ ALARMS = (
     ),
 )
 
+# Beside these, where the HTTP source is on.
+HTTP_ALARMS = (
+    Alarm(
+        "HttpErrors",
+        "Invocations of the HTTP source crashed, ran out of time or memory; nothing of those requests is acknowledged.",
+        (metric.function("http_source", "Errors"),),
+        threshold=1,
+    ),
+)
+
+
+def alarms(*, http: bool) -> tuple[Alarm, ...]:
+    """The alarms of a deployment with or without the HTTP source."""
+    return (*ALARMS, *HTTP_ALARMS) if http else ALARMS
+
 
 def covered() -> frozenset[str]:
     """Every count that some alarm tells of."""

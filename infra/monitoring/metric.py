@@ -12,7 +12,7 @@ from logflume import metrics as counted
 NAMESPACE = "Logflume"
 
 # Role -> resource: deployment; reader, indexer (function names); indexer_source (its event source's UUID); queue, dlq,
-# stream, table, reader_logs, indexer_logs (their names).
+# stream, table, reader_logs, indexer_logs (their names); http_source (a function's name) where there is one.
 type Resources = Mapping[str, str]
 
 
@@ -37,6 +37,11 @@ def reader(count: str, statistic: str = "Sum") -> Metric:
 def indexer(count: str, statistic: str = "Sum") -> Metric:
     """What the indexer counts under this name (`logflume.metrics.INDEXER`)."""
     return _ours(counted.INDEXER[count][0], "indexer", statistic)
+
+
+def http(count: str, statistic: str = "Sum") -> Metric:
+    """What the HTTP source counts under this name (`logflume.metrics.HTTP`)."""
+    return _ours(counted.HTTP[count][0], "http_source", statistic)
 
 
 def total(name: str) -> Metric:

@@ -36,9 +36,9 @@ class Panel(NamedTuple):
     limit: tuple[str, float] | None = None
 
 
-def panels(sizes: Sizes) -> list[Panel]:
-    """Every panel, section by section."""
-    return [*_throughput(), *_lag(), *_health(), *_capacity(sizes), *_cost(sizes)]
+def panels(sizes: Sizes, *, http: bool = False) -> list[Panel]:
+    """Every panel, section by section; `http`: with what the HTTP source does."""
+    return [*_throughput(http), *([_requests()] if http else []), *_lag(), *_health(), *_capacity(sizes), *_cost(sizes)]
 
 
 def _per_second(name: str) -> str:
@@ -46,14 +46,22 @@ def _per_second(name: str) -> str:
     return f"FILL({name}, 0) / PERIOD({name})"
 
 
-def _throughput() -> list[Panel]:
+def _throughput(http: bool) -> list[Panel]:
     return [
         Panel(
             "Throughput",
             "Events per second",
             "events/s",
-            {"read": metric.reader("events_read"), "indexed": metric.indexer("indexed")},
-            (Line("read", _per_second("read")), Line("indexed", _per_second("indexed"))),
+            {
+                "read": metric.reader("events_read"),
+                "indexed": metric.indexer("indexed"),
+                **({"sent": metric.http("events_read")} if http else {}),
+            },
+            (
+                Line("read", _per_second("read")),
+                Line("indexed", _per_second("indexed")),
+                *([Line("sent over HTTP", _per_second("sent"))] if http else []),
+            ),
         ),
         Panel(
             "Throughput",
@@ -64,12 +72,14 @@ def _throughput() -> list[Panel]:
                 "stored": metric.reader("stored_bytes_read"),
                 "wire": metric.reader("batch_bytes_put"),
                 "bulk": metric.indexer("wire_bytes"),
+                **({"sent": metric.http("bytes_read")} if http else {}),
             },
             (
                 Line("raw", _per_second("raw")),
                 Line("from S3", _per_second("stored")),
                 Line("through Kinesis", _per_second("wire")),
                 Line("to OpenSearch", _per_second("bulk")),
+                *([Line("raw over HTTP", _per_second("sent"))] if http else []),
             ),
         ),
         Panel(
@@ -83,6 +93,17 @@ def _throughput() -> list[Panel]:
             ),
         ),
     ]
+
+
+def _requests() -> Panel:
+    counts = {"accepted": "requests_accepted", "refused": "requests_refused", "throttled": "requests_throttled"}
+    return Panel(
+        "Throughput",
+        "HTTP requests per minute",
+        "/min",
+        {name: metric.http(count) for name, count in counts.items()},
+        tuple(Line(name, f"{_per_second(name)} * 60") for name in counts),
+    )
 
 
 def _lag() -> list[Panel]:

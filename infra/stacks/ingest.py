@@ -11,6 +11,7 @@ from infra.constructs.dead_letters import DeadLetters
 from infra.constructs.domain import Domain
 from infra.constructs.drop_folder import DropFolder
 from infra.constructs.encryption import Encryption
+from infra.constructs.http_source import HttpSource
 from infra.constructs.index_setup import IndexSetup
 from infra.constructs.indexer import Indexer
 from infra.constructs.layers import Layers
@@ -61,12 +62,19 @@ class IngestStack(Stack):
             batches=batches,
             dead_letters=dead_letters,
         )
+        http = (
+            HttpSource(self, "HttpSource", settings, ground=ground, ledger=ledger, batches=batches)
+            if settings.http_source
+            else None
+        )
         if settings.manage_templates:
             # No index may come into being before its template.
             setup = IndexSetup(self, "IndexSetup", settings, ground=ground, search=search)
             indexer.node.add_dependency(setup.resource)
-        # What the reader writes, the indexer must be able to read: it is deployed first.
+        # What the reader and the HTTP source write, the indexer must be able to read: it is deployed first.
         reader.function.node.add_dependency(indexer.function)
+        if http:
+            http.function.node.add_dependency(indexer.function)
         resources = {
             "deployment": settings.deployment,
             "reader": reader.function.function_name,
@@ -78,6 +86,7 @@ class IngestStack(Stack):
             "table": ledger.table.table_name,
             "reader_logs": reader.log_group.log_group_name,
             "indexer_logs": indexer.log_group.log_group_name,
+            **({"http_source": http.function.function_name} if http else {}),
         }
         alarms = Alarms(self, "Alarms", settings, resources=resources, encryption=encryption)
         sizes = Sizes(settings.reader_memory_mb, settings.indexer_memory_mb, settings.machine, settings.stream_shards)
@@ -108,6 +117,7 @@ class IngestStack(Stack):
             "OpenSearchCaFile": search.ca_file,
             "OpenSearchDomain": domain.name if domain else "",
             "DropRule": drop.rule.ref if drop.rule else "",
+            **(http.outputs() if http else {}),
         }
         outputs |= {key: value for key, value in optional.items() if value}
         for key, value in outputs.items():

@@ -6,17 +6,19 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 
 from infra.cli.deployment import Deployment
 from infra.local.cloud import HOME_VARIABLE, LocalCloud, Ports
 from infra.local.deploy import deploy
 from infra.local.localstack import PORT_VARIABLE as AWS_PORT
-from infra.local.localstack import RECORD_VARIABLE
+from infra.local.localstack import RECORD_VARIABLE, UPDATES_VARIABLE
 from infra.local.opensearch import PORT_VARIABLE as OPENSEARCH_PORT
 from infra.local.paths import REPOSITORY
 from logflume.notifications import ObjectRef
@@ -125,6 +127,20 @@ class World:
 
         self.until("an empty queue", look)
 
+    @contextmanager
+    def throttled(self) -> Iterator[Callable[[float], None]]:
+        """Within, the function that is handed out says which share of all puts Kinesis refuses; behind it, none."""
+
+        def refuse(share: float) -> None:
+            change = {"variable": "KINESIS_ERROR_PROBABILITY", "value": share}
+            answer = urllib3.request("POST", f"{self.cloud.aws_url}/_localstack/config", json=change)
+            assert answer.json() == change
+
+        try:
+            yield refuse
+        finally:
+            refuse(0.0)
+
     def logflume(self, *arguments: str, status: int = 0) -> Any:
         """Run the command with --json, as a user would type it; what it printed."""
         environment = {
@@ -183,6 +199,7 @@ def world() -> Iterator[World]:
     try:
         with pytest.MonkeyPatch.context() as patch:  # LocalStack is started here
             patch.setenv(RECORD_VARIABLE, str(CALLS))
+            patch.setenv(UPDATES_VARIABLE, "1")
             outputs = deploy(cloud, context={"deployment": "e2e"})
         yield World(cloud, Deployment("e2e", "local", outputs, cloud.session(), cloud.aws_url))
     finally:

@@ -10,7 +10,7 @@ import msgspec
 from infra.cli.checks.templates import RESOURCE_TYPE
 from infra.cli.deployment import Deployment
 from infra.config.settings import CONFIG_DIR
-from infra.monitoring.alarms import ALARMS
+from infra.monitoring.alarms import ALARMS, alarms
 from logflume import sources
 from logflume.templates import Options, plan
 from tests.fakes.event_sources import FakeLambda, refused
@@ -129,6 +129,13 @@ class DoctorsCase:
         session: Any = SimpleNamespace(client=self._client, region_name="us-east-1")
         self.deployment = Deployment("blue", "aws", self.outputs, session)
         vars(self.deployment).update(lambda_=self._client("lambda"), opensearch=self._ask)
+
+    def with_http_source(self) -> None:
+        """Have the HTTP source on."""
+        self.outputs |= {"HttpSourceFunction": "http_source", "HttpSourceLogGroup": "/http_source"}
+        self.lambda_.functions["http_source"] = self._function("LEDGER_TABLE", "STREAM_NAME", "INDEX_PREFIX")
+        states = [{"AlarmName": alarm.of("blue"), "StateValue": "OK"} for alarm in alarms(http=True)]
+        self.answers["describe_alarms"]["MetricAlarms"] = states
 
     def variables(self, function: str) -> dict[str, str]:
         """The environment of a function."""

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 FLAGS: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
 DOMAIN = "arn:aws:es:eu-west-1:123456789012:domain/logs"
 SECRET = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:search-AbCdEf"
+TOKENS = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:shippers-AbCdEf"
 ENDPOINT = "https://search.example.com"
 
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/01234567-89ab-cdef-0123-456789abcdef"
@@ -36,6 +37,14 @@ VARIANTS: dict[str, dict[str, str]] = {
         "opensearch_secret_arn": SECRET,
         "kms_key": KEY,
     },
+    "http": {"opensearch_endpoint": ENDPOINT, "http_source": "true", "http_source_concurrency": "50"},
+    "http-token": {
+        "opensearch_endpoint": ENDPOINT,
+        "http_source": "true",
+        "http_source_auth": "token",
+        "http_source_secret_arn": TOKENS,
+        "kms_key": KEY,
+    },
     # All at once: a domain inside a VPC, a key of its own, somebody else's bucket and topic.
     "everything": {
         "profile": "production",
@@ -45,6 +54,9 @@ VARIANTS: dict[str, dict[str, str]] = {
         "vpc_subnet_ids": "subnet-0123456789abcdef0,subnet-0123456789abcdef1,subnet-0123456789abcdef2",
         "vpc_route_table_ids": "rtb-0123456789abcdef0,rtb-0123456789abcdef1",
         "vpc_endpoints": "true",
+        "http_source": "true",
+        "http_source_auth": "token",
+        "http_source_secret_arn": TOKENS,
     },
 }
 

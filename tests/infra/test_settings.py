@@ -91,6 +91,11 @@ def test_a_missing_endpoint_says_how_to_give_one() -> None:
         ("drop_bucket", "logs*", "the name of an S3 bucket"),
         ("vpc_id", "default", "vpc-"),
         ("vpc_subnet_ids", "a,b", "subnet-…, separated by commas"),
+        ("http_source", "perhaps", "true, false"),
+        ("http_source_auth", "basic", "iam, token"),
+        ("http_source_secret_arn", "hunter2", "the ARN of a Secrets Manager secret"),
+        ("http_source_timeout_s", "901", "a whole number from 10 to 900"),
+        ("http_source_concurrency", "-1", "a whole number from 0 to 10000"),
         ("tags", "team=search", "a table of texts, in a profile's file"),
     ],
 )
@@ -149,6 +154,18 @@ def test_credentials_never_travel_in_the_clear() -> None:
 def test_basic_and_only_basic_takes_a_secret(auth: str, secret: str) -> None:
     context = {"opensearch_endpoint": ENDPOINT, "opensearch_auth": auth, "opensearch_secret_arn": secret}
     assert "basic needs the secret, no other kind takes one" in problem(dict(context))
+
+
+@pytest.mark.parametrize(("auth", "secret"), [("token", ""), ("iam", SECRET)])
+def test_tokens_and_only_tokens_lie_in_a_secret(auth: str, secret: str) -> None:
+    context = {"opensearch_endpoint": ENDPOINT, "http_source": "true", "http_source_auth": auth}
+    assert "token needs the secret, no other kind takes one" in problem({**context, "http_source_secret_arn": secret})
+
+
+def test_tokens_for_a_source_that_is_not_there_are_a_mistake() -> None:
+    context = {"opensearch_endpoint": ENDPOINT, "http_source_auth": "token", "http_source_secret_arn": SECRET}
+    assert problem(dict(context)) == "http_source_auth = 'token' is for http_source = true only"
+    assert load(context | {"http_source": "true"}).http_source
 
 
 @pytest.mark.parametrize(("auth", "service"), [("es", "aoss"), ("aoss", "es"), ("none", "es")])

@@ -72,13 +72,21 @@ def watched(properties: dict[str, Any]) -> list[tuple[str, str, str, dict[str, s
 
 
 def test_the_alarms_are_these(each_stack: Synthesised) -> None:
-    assert {path.removeprefix("Alarms/") for path in each_stack.of_type("AWS::CloudWatch::Alarm")} == set(NAMES)
+    http = ["HttpErrors"] if "HttpSourceFunction" in each_stack.outputs() else []
+    assert {path.removeprefix("Alarms/") for path in each_stack.of_type("AWS::CloudWatch::Alarm")} == {*NAMES, *http}
     assert [alarm.name for alarm in ALARMS] == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_alarm_watches_this_deployments_own_metrics(stack: Synthesised, name: str) -> None:
     assert watched(stack.properties(f"Alarms/{name}")) == WATCHED[name]
+
+
+def test_the_http_sources_errors_call_somebody(synthesised: Callable[[str], Synthesised]) -> None:
+    errors = ("AWS/Lambda", "Errors", "Sum", {"FunctionName": "${HttpSource/Function}"})
+    properties = synthesised("http").properties("Alarms/HttpErrors")
+    assert watched(properties) == [errors]
+    assert (properties["Threshold"], properties["AlarmActions"]) == (1, ["${Alarms/Topic}"])
 
 
 @pytest.mark.parametrize("name", ["Throttled", "RecordsGivenUp"])

@@ -66,6 +66,8 @@ def deployed(template_file: Callable[[str], Path], ingested: list[Call], tmp_pat
         if settings.opensearch_secret_arn:
             for function in ("indexer", "index_setup"):
                 calls += rare_calls.login_calls(tmp_path / function, function, settings.opensearch_secret_arn)
+        if settings.http_source:
+            calls += rare_calls.http_calls(tmp_path / "http", settings.http_source_secret_arn)
         if settings.drop_bucket:
             calls += rare_calls.versioned_calls(tmp_path / "versions", f"{settings.drop_prefix}one.log")
             calls = [_elsewhere(call, settings.drop_bucket) for call in calls]

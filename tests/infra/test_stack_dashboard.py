@@ -41,6 +41,19 @@ def test_every_panel_is_there_with_its_lines(stack: Synthesised) -> None:
         assert found[panel.title]["stacked"] is panel.stacked
 
 
+def test_what_the_http_source_does_is_drawn_where_there_is_one(synthesised: Callable[[str], Synthesised]) -> None:
+    found = plots(synthesised("http"))
+    assert list(found) == [panel.title for panel in panels(SIZES, http=True)]
+
+    def shown(title: str) -> list[str]:
+        return [each[-1]["label"] for each in found[title]["metrics"] if each[-1].get("expression")]
+
+    assert shown("HTTP requests per minute") == ["accepted", "refused", "throttled"]
+    assert "sent over HTTP" in shown("Events per second")
+    assert "raw over HTTP" in shown("Data")
+    assert "HTTP" not in str(plots(synthesised("default")))
+
+
 def test_what_an_expression_uses_is_in_its_plot(stack: Synthesised) -> None:
     for title, plot in plots(stack).items():
         known = {each[-1]["id"] for each in plot["metrics"] if "id" in each[-1]}

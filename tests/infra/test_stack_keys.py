@@ -8,7 +8,12 @@ import pytest
 from tests.infra.synthesis import KEY, VARIANTS, Synthesised
 
 MADE = "${Encryption/Key.Arn}"
-OWN_KEY = {"production": MADE, "vpc": MADE, "everything": MADE, "key": KEY, "basic-key": KEY}
+OWN_KEY = {
+    "production": MADE,
+    "vpc": MADE,
+    "everything": MADE,
+    **dict.fromkeys(("key", "basic-key", "http-token"), KEY),
+}
 
 # The name under which CloudFormation wants a resource's KMS key.
 KEY_OF: dict[str, Callable[[Any], str | None]] = {

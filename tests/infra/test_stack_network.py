@@ -7,6 +7,7 @@ import pytest
 from tests.infra.synthesis import ENDPOINT, Synthesised
 
 FUNCTIONS = ["Reader/Function", "Indexer/Function", "IndexSetup/Function"]
+PLACED = [*FUNCTIONS, "HttpSource/Function"]
 SUBNETS = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1", "subnet-0123456789abcdef2"]
 MADE = "${Network/SecurityGroup.GroupId}"
 
@@ -24,7 +25,7 @@ def endpoints(stack: Synthesised) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", PLACED)
 def test_the_functions_and_the_domain_are_in_the_subnets(placed: Synthesised, function: str) -> None:
     place = {"SubnetIds": SUBNETS, "SecurityGroupIds": [MADE]}
     assert placed.properties(function)["VpcConfig"] == place
@@ -52,12 +53,12 @@ def test_a_given_security_group_is_used_as_it_is(synthesised: Callable[[str], Sy
 
 def test_what_the_functions_call_is_reached_without_a_nat_gateway(placed: Synthesised) -> None:
     found = endpoints(placed)
-    assert set(found) == {"s3", "dynamodb", "kinesis-streams", "sqs"}
+    assert set(found) == {"s3", "dynamodb", "kinesis-streams", "sqs", "secretsmanager"}
     for service in ("s3", "dynamodb"):
         gateway = placed.properties(found[service])
         assert gateway["VpcEndpointType"] == "Gateway"
         assert gateway["RouteTableIds"] == ["rtb-0123456789abcdef0", "rtb-0123456789abcdef1"]
-    for service in ("kinesis-streams", "sqs"):
+    for service in ("kinesis-streams", "sqs", "secretsmanager"):
         interface = placed.properties(found[service])
         assert (interface["VpcEndpointType"], interface["PrivateDnsEnabled"]) == ("Interface", True)
         assert (interface["SubnetIds"], interface["SecurityGroupIds"]) == (SUBNETS, [MADE])

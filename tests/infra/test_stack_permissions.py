@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from logflume.poison import KEY_PREFIX
-from tests.infra.synthesis import BUCKET_KEY, DOMAIN, KEY, SECRET, VARIANTS, Synthesised
+from tests.infra.synthesis import BUCKET_KEY, DOMAIN, KEY, SECRET, TOKENS, VARIANTS, Synthesised
 
 READER = {
     "${Reader/Logs.Arn}": {"logs:CreateLogStream", "logs:PutLogEvents"},
@@ -66,6 +66,7 @@ KEYS = {
     "everything": "${Encryption/Key.Arn}",
     "key": KEY,
     "basic-key": KEY,
+    "http-token": KEY,
 }
 USE_OF_KEY = {variant: {key: {"kms:Decrypt", "kms:GenerateDataKey"}} for variant, key in KEYS.items()}
 
@@ -86,6 +87,18 @@ THEIRS = "arn:${AWS::Partition}:s3:::their-logs"
 DROP_FOLDER = {"${Drop/Bucket.Arn}/drop/*": {"s3:GetObject"}, "${Drop/Bucket.Arn}": {"s3:ListBucket"}}
 THEIR_BUCKET = {f"{THEIRS}/drop/*": {"s3:GetObject", "s3:GetObjectVersion"}, THEIRS: {"s3:ListBucket"}}
 DROP = {"everything": THEIR_BUCKET, "bucket": THEIR_BUCKET | {BUCKET_KEY: {"kms:Decrypt"}}}
+
+HTTP_SOURCE = {
+    "${HttpSource/Logs.Arn}": {"logs:CreateLogStream", "logs:PutLogEvents"},
+    "${Ledger/Table.Arn}": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+    "${Batches/Stream.Arn}": {"kinesis:PutRecords"},
+}
+# The variants that have the HTTP source, and what its role needs there beside that.
+TAKES_HTTP: dict[str, dict[str, set[str]]] = {
+    "http": {},
+    "http-token": {TOKENS: {"secretsmanager:GetSecretValue"}},
+    "everything": {TOKENS: {"secretsmanager:GetSecretValue"}},
+}
 
 INDEX_SETUP = {"${IndexSetup/Logs.Arn}": {"logs:CreateLogStream", "logs:PutLogEvents"}}
 
@@ -115,19 +128,38 @@ def test_index_setup_may_do_this_and_nothing_else(synthesised: Callable[[str], S
     assert synthesised(variant).permissions("IndexSetup/Role") == INDEX_SETUP | access | IN_VPC.get(variant, {})
 
 
-def test_of_the_ledger_the_indexer_reaches_its_own_marks_only(each_stack: Synthesised) -> None:
-    statements = [
-        statement
-        for policy in each_stack.properties("Indexer/Role")["Policies"]
+@pytest.mark.parametrize("variant", TAKES_HTTP)
+def test_the_http_source_may_do_this_and_nothing_else(synthesised: Callable[[str], Synthesised], variant: str) -> None:
+    expected = HTTP_SOURCE | TAKES_HTTP[variant] | USE_OF_KEY.get(variant, {}) | IN_VPC.get(variant, {})
+    assert synthesised(variant).permissions("HttpSource/Role") == expected
+
+
+def of_the_ledger(stack: Synthesised, role: str) -> list[dict[str, dict[str, list[str]]]]:
+    """The conditions under which a role may use the ledger, one for each statement."""
+    return [
+        statement["Condition"]
+        for policy in stack.properties(role)["Policies"]
         for statement in policy["PolicyDocument"]["Statement"]
         if statement["Resource"] == "${Ledger/Table.Arn}"
     ]
-    [condition] = [statement["Condition"] for statement in statements]
+
+
+def test_of_the_ledger_the_indexer_reaches_its_own_marks_only(each_stack: Synthesised) -> None:
+    [condition] = of_the_ledger(each_stack, "Indexer/Role")
     assert condition == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{KEY_PREFIX}*"]}}
 
 
+@pytest.mark.parametrize("variant", TAKES_HTTP)
+def test_of_the_ledger_the_http_source_reaches_the_keys_of_requests_only(
+    synthesised: Callable[[str], Synthesised], variant: str
+) -> None:
+    [condition] = of_the_ledger(synthesised(variant), "HttpSource/Role")
+    assert condition == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["http#*"]}}
+
+
 def test_there_are_no_other_roles_and_no_policies_beside_them(each_stack: Synthesised) -> None:
-    assert set(each_stack.of_type("AWS::IAM::Role")) == {"Reader/Role", "Indexer/Role", "IndexSetup/Role"}
+    roles = {"Reader/Role", "Indexer/Role", "IndexSetup/Role"}
+    assert set(each_stack.of_type("AWS::IAM::Role")) in (roles, roles | {"HttpSource/Role"})
     assert not each_stack.of_type("AWS::IAM::Policy")
     assert not each_stack.of_type("AWS::IAM::ManagedPolicy")
 

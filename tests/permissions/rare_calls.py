@@ -20,13 +20,19 @@ from urllib3.connectionpool import HTTPConnectionPool
 
 from infra.local.recorder import sitecustomize as recorder
 from logflume.deadletters import DeadLetters
+from logflume.http.auth import Tokens
+from logflume.http.identity import Identity
+from logflume.http.messages import Request
+from logflume.http.service import Service
 from logflume.index_setup import IndexSetup
 from logflume.indexer import Report, StreamRecord
 from logflume.notifications import ObjectRef
 from logflume.objects import LogObject
 from logflume.poison import Poison
 from logflume.search import SearchClient, deployed_endpoint
-from logflume.sources import Source
+from logflume.sources import Source, Sources
+from logflume.stream import Producer
+from logflume.table import Table
 from logflume.templates import Options, Plan, plan
 from tests.fakes.index_management import IndexManagement
 from tests.fakes.opensearch import fake_opensearch
@@ -35,7 +41,7 @@ from tests.faults.interception import Faults, Intercepted
 from tests.permissions.calls import Call, recorded
 
 # The functions' names in these calls, and the construct that deploys each.
-NAMES = {"reader": "Reader", "indexer": "Indexer", "index_setup": "IndexSetup"}
+NAMES = {"reader": "Reader", "indexer": "Indexer", "index_setup": "IndexSetup", "http_source": "HttpSource"}
 # The names of the resources that these calls are about, by construct path.
 RESOURCES = {
     "Drop/Bucket": ingest.BUCKET,
@@ -108,16 +114,55 @@ def index_setup_calls(file: Path, deployment: str) -> list[Call]:
     return recorded(file)
 
 
+def http_calls(file: Path, secret: str) -> list[Call]:
+    """The HTTP source's: a request, and again under its key; where a secret holds its token, that is looked up."""
+    with recording(file, "http_source", "https://search.example.com"), mock_aws():
+        kinesis, table = boto3.client("kinesis"), Table(_ledger_table(), functions.TABLE)
+        kinesis.create_stream(StreamName=functions.STREAM, ShardCount=1)
+        kinesis.get_waiter("stream_exists").wait(StreamName=functions.STREAM)
+        tokens = Tokens(*_token(secret)) if secret else None
+        service = Service(
+            Sources([Source(name="logs", match=["**"])]),
+            Identity(table, "logflume", "logs"),
+            lambda deadline: Producer(kinesis, functions.STREAM, deadline=deadline),
+            index_prefix="logs",
+            tokens=tokens,
+        )
+        headers = {"idempotency-key": "1", "content-type": "text/plain", "authorization": f"Bearer {_TOKEN}"}
+        request = Request("POST", "/ingest/logs", headers=headers, body=b"line")
+        assert [service.handle(request).status for _ in range(2)] == [200, 200]
+    ours = ("PutRecords", "GetItem", "UpdateItem", "GetSecretValue")
+    return [
+        replace(call, parameters={"SecretId": secret}) if call.operation == "GetSecretValue" else call
+        for call in recorded(file)
+        if call.operation in ours
+    ]
+
+
+_TOKEN = "0123456789abcdef"
+
+
+def _token(secret: str) -> tuple[Any, str]:
+    client = boto3.client("secretsmanager", region_name=secret.split(":")[3])
+    return client, client.create_secret(Name="tokens", SecretString=_TOKEN)["ARN"]
+
+
+def _ledger_table() -> Any:
+    """A client of DynamoDB with the ledger's table."""
+    dynamodb = boto3.client("dynamodb")
+    dynamodb.create_table(
+        TableName=functions.TABLE,
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    return dynamodb
+
+
 def healthy_mark_calls(file: Path) -> list[Call]:
     """The indexer's, about a lone record that waited so long that its attempt is counted, and that does no harm."""
     with recording(file, "indexer", "https://search.example.com"), mock_aws():
-        dynamodb, s3 = boto3.client("dynamodb"), boto3.client("s3")
-        dynamodb.create_table(
-            TableName=functions.TABLE,
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        dynamodb, s3 = _ledger_table(), boto3.client("s3")
         poison = Poison(dynamodb, functions.TABLE, DeadLetters(s3, functions.DEAD_LETTERS))
         poison.guard([StreamRecord("1", b"", 0)], "shard:1", 180.0, Report)
     return [call for call in recorded(file) if call.operation != "CreateTable"]

@@ -43,6 +43,7 @@ ON_BEHALF: Mapping[str, Mapping[str, str]] = {
         "kms:Decrypt": _KEY,
         "kms:GenerateDataKey": _KEY,
     },
+    "HttpSource": {**_EVERY, "kms:Decrypt": _KEY, "kms:GenerateDataKey": _KEY},
     "IndexSetup": {**_EVERY, "kms:Decrypt": "Secrets Manager asks KMS in the caller's name"},
 }
 

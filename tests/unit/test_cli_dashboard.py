@@ -326,6 +326,16 @@ def alarm(name: str, state: str, **more: Any) -> dict[str, Any]:
     return {"AlarmName": name, "StateValue": state, "StateReason": "because \x1b[31m", **more}
 
 
+def test_a_deployment_with_an_http_source_has_its_alarm_and_its_panel_too() -> None:
+    with_http = deployed(FakeCloudWatch(BUSY))
+    vars(with_http)["outputs"] = {**with_http.outputs, "HttpSourceFunction": "mine-http"}
+    assert {state.name for state in alarm_states(with_http)} - {each.name for each in ALARMS} == {"HttpErrors"}
+    more = {plot.panel.title for plot in board(with_http, HOUR).plots}
+    assert more - {plot.panel.title for plot in board(deployed(FakeCloudWatch(BUSY)), HOUR).plots} == {
+        "HTTP requests per minute"
+    }
+
+
 def test_alarms_that_ring_come_first_and_those_of_others_not_at_all() -> None:
     when = datetime(2026, 11, 21, 14, tzinfo=UTC)
     cloudwatch = FakeCloudWatch(

@@ -60,6 +60,15 @@ def test_a_healthy_deployment(command: Command) -> None:
     assert "opensearch 3.7.0 at https://search answers" in shown
 
 
+def test_a_healthy_deployment_with_the_http_source(case: DoctorsCase, command: Command) -> None:
+    case.with_http_source()
+    code, report, _ = command("--json")
+    said = {row["says"] for row in report["checks"]}
+    assert (code, [row for row in report["checks"] if row["verdict"] != "OK"]) == (0, [])
+    assert "reader and indexer and http_source are ready, with the addresses of this stack" in said
+    assert "the http_source warned of nothing in the last 15 minutes" in said
+
+
 def test_an_ill_one_is_told_with_what_mends_it(case: DoctorsCase, command: Command) -> None:
     case.lambda_.mappings["indexer"]["State"] = "Disabled"
     case.dlq["ApproximateNumberOfMessages"] = "2"
@@ -261,6 +270,12 @@ ILLNESSES: list[tuple[Check, Illness, Verdict, str]] = [
     ),
     (functions.functions, lambda c: c.variables("reader").clear(), FAIL, "LOGFLUME_LEDGER_TABLE = ''"),
     (
+        functions.functions,
+        lambda c: (c.with_http_source(), c.variables("http_source").update(LOGFLUME_STREAM_NAME="other")),
+        FAIL,
+        "the http_source has LOGFLUME_STREAM_NAME = 'other'",
+    ),
+    (
         functions.event_sources,
         lambda c: c.lambda_.mappings["reader"].update(State="Disabled"),
         FAIL,
@@ -277,6 +292,12 @@ ILLNESSES: list[tuple[Check, Illness, Verdict, str]] = [
         lambda c: [c.say("indexer", level="ERROR", message="it failed", detail="HTTP 401 \x1b") for _ in range(2)],
         WARN,
         r"the indexer: 2 warnings in 15 minutes, the last: it failed: HTTP 401 \x1b",
+    ),
+    (
+        functions.last_words,
+        lambda c: (c.with_http_source(), c.say("http_source", level="ERROR", message="Task timed out")),
+        WARN,
+        "the http_source: 1 warning in 15 minutes, the last: Task timed out",
     ),
     (
         wiring.announcements,

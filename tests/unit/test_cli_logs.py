@@ -99,6 +99,12 @@ def test_both_functions_are_merged_by_time_without_metrics_and_good_invocations(
     assert [line["message"] for line in command("--since", since, "--function", "reader", "--json")[1]] == ["three"]
 
 
+def test_a_function_that_is_not_deployed_is_named(command: Command) -> None:
+    code, _, complaint = command("--function", "http_source")
+    assert code == 2
+    assert "has no http_source" in complaint
+
+
 def test_errors_are_what_was_logged_as_such_what_lambda_tells_and_what_crashed(
     deployment: Deployment, command: Command
 ) -> None:

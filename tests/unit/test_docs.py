@@ -15,8 +15,9 @@ from bench.bill import ACCESS_LOG, Workload
 from bench.cost import estimate
 from infra.cli.main import app
 from infra.config.settings import APP_KEYS, Settings, load
-from infra.monitoring.alarms import ALARMS, Alarm
+from infra.monitoring.alarms import Alarm, alarms
 
+ALARMS = alarms(http=True)
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMANDS = typer.main.get_command(app)

@@ -1,4 +1,4 @@
-"""Functions: are reader and indexer ready, do they know the right addresses, are they fed, what did they say last?"""
+"""Functions: are they ready, do they know the right addresses, are they fed, what did they say last?"""
 
 import time
 from collections import deque
@@ -8,7 +8,7 @@ from typing import get_args
 from infra.cli.checks.finding import Finding, Group, fail, ok, warn
 from infra.cli.deployment import Deployment
 from infra.cli.event_sources import OFF, ON, EventSources, Tap
-from infra.cli.log_lines import Line
+from infra.cli.log_lines import Function, Line
 from infra.cli.logs import LogReader, pattern
 from infra.cli.terminal import number, printable
 
@@ -16,8 +16,14 @@ TAPS: tuple[Tap, ...] = get_args(Tap)
 RECENT_S = 900
 LINES = 500
 
+# The stack's output that names each; there need not be an HTTP source.
+_NAMES: dict[Function, str] = {
+    "reader": "ReaderFunction",
+    "indexer": "IndexerFunction",
+    "http_source": "HttpSourceFunction",
+}
 # Environment variable -> the stack's output that it must have.
-_ADDRESSES: dict[Tap, dict[str, str]] = {
+_ADDRESSES: dict[Function, dict[str, str]] = {
     "reader": {
         "LOGFLUME_LEDGER_TABLE": "LedgerTable",
         "LOGFLUME_STREAM_NAME": "StreamName",
@@ -31,31 +37,37 @@ _ADDRESSES: dict[Tap, dict[str, str]] = {
         "LOGFLUME_DEADLETTER_BUCKET": "DeadLetterBucket",
         "LOGFLUME_LEDGER_TABLE": "LedgerTable",
     },
+    "http_source": {
+        "LOGFLUME_LEDGER_TABLE": "LedgerTable",
+        "LOGFLUME_STREAM_NAME": "StreamName",
+        "LOGFLUME_INDEX_PREFIX": "IndexPrefix",
+    },
 }
 
 
 def functions(deployment: Deployment) -> Iterable[Finding]:
-    """Whether both can be invoked, with the variables that they were deployed with."""
+    """Whether all can be invoked, with the variables that they were deployed with."""
     wrong = False
-    for tap in TAPS:
-        name = deployment.outputs.get(f"{tap.capitalize()}Function", "")
-        found = deployment.lambda_.get_function_configuration(FunctionName=name)
+    for function in _there(deployment):
+        found = deployment.lambda_.get_function_configuration(FunctionName=deployment.outputs.get(_NAMES[function], ""))
         state, update = found.get("State", "Active"), found.get("LastUpdateStatus", "Successful")
         if state not in ("Active", "Inactive") or update == "Failed":
             reason = printable(found.get("StateReason") or found.get("LastUpdateStatusReason") or "")
-            yield fail(f"the {tap} is {state}, its last update {update} {reason}".strip(), "mend that, `cdk deploy`")
+            yield fail(
+                f"the {function} is {state}, its last update {update} {reason}".strip(), "mend that, `cdk deploy`"
+            )
             wrong = True
         variables = found.get("Environment", {}).get("Variables", {})
-        for variable, output in _ADDRESSES[tap].items():
+        for variable, output in _ADDRESSES[function].items():
             there, expected = variables.get(variable, ""), deployment[output]
             if there.rstrip("/") != expected.rstrip("/"):
                 yield fail(
-                    printable(f"the {tap} has {variable} = {there!r}, the stack {expected!r}"),
+                    printable(f"the {function} has {variable} = {there!r}, the stack {expected!r}"),
                     "somebody changed it by hand: change it back, or deploy with the setting that you want",
                 )
                 wrong = True
     if not wrong:
-        yield ok("reader and indexer are ready, with the addresses of this stack")
+        yield ok(f"{' and '.join(_there(deployment))} are ready, with the addresses of this stack")
 
 
 def event_sources(deployment: Deployment) -> Iterable[Finding]:
@@ -80,8 +92,8 @@ def event_sources(deployment: Deployment) -> Iterable[Finding]:
 def last_words(deployment: Deployment) -> Iterable[Finding]:
     """Warnings and errors of the last minutes."""
     start_ms = int((time.time() - RECENT_S) * 1000)
-    for tap in TAPS:
-        lines = LogReader(deployment, (tap,), pattern((), errors=True)).lines(start_ms)
+    for function in _there(deployment):
+        lines = LogReader(deployment, (function,), pattern((), errors=True)).lines(start_ms)
         bad: deque[Line] = deque((line for line in lines if line.bad), maxlen=LINES)
         minutes = RECENT_S // 60
         if bad:
@@ -89,11 +101,17 @@ def last_words(deployment: Deployment) -> Iterable[Finding]:
             detail = next((str(last.fields[name]) for name in ("detail", "reason") if name in last.fields), "")
             said = f"{last.message}: {detail}" if detail else last.message
             yield warn(
-                printable(f"the {tap}: {number(len(bad), 'warning')} in {minutes} minutes, the last: {said}")[:400],
-                f"`logflume logs --function {tap} --errors` shows all",
+                printable(f"the {function}: {number(len(bad), 'warning')} in {minutes} minutes, the last: {said}")[
+                    :400
+                ],
+                f"`logflume logs --function {function} --errors` shows all",
             )
         else:
-            yield ok(f"the {tap} warned of nothing in the last {minutes} minutes")
+            yield ok(f"the {function} warned of nothing in the last {minutes} minutes")
+
+
+def _there(deployment: Deployment) -> list[Function]:
+    return [one for one, output in _NAMES.items() if one != "http_source" or output in deployment.outputs]
 
 
 GROUP = Group({"functions": functions, "event sources": event_sources, "last words": last_words})

@@ -49,11 +49,13 @@ class DashboardPlugin(CloudFormationResourceProviderPlugin):  # type: ignore[mis
 @hooks.on_infra_start()  # type: ignore[untyped-decorator]
 def mend_localstack() -> None:
     """Before any service starts: what LocalStack ignores, fakes or shares with other LocalStacks."""
-    from . import alarms, backends, concurrency, log_groups, object_storage, service_metrics
+    from . import alarms, backends, concurrency, function_urls, log_groups, object_storage, service_metrics
 
     backends.use_external_backends(int(os.environ["LOGFLUME_DYNAMODB_PORT"]), int(os.environ["LOGFLUME_KINESIS_PORT"]))
     object_storage.use_own_folder()
     log_groups.honour_log_group()
     concurrency.honour_maximum_concurrency()
     alarms.honour_alarms()
+    function_urls.hand_over_bodies_as_they_came()
+    function_urls.throttle_as_lambda_does()
     service_metrics.report_service_metrics()
