@@ -1,6 +1,6 @@
 # Every target sets up what it needs. `make run` and `make test` are the two that matter.
 .DEFAULT_GOAL := help
-.PHONY: help setup run stop test lint types docs lock clean
+.PHONY: help setup run stop test lint types docs bench lock clean
 
 help:  ## show this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ types: setup
 
 docs: setup  ## write docs/sources.md anew, from the code's definitions and docs/examples
 	@.venv/bin/python -m infra.cli.reference
+
+bench: setup  ## run every benchmark, or ONLY="resume cost", and write bench/report/REPORT.md (under 30 minutes)
+	@.venv/bin/python -m bench.report $(if $(ONLY),--only $(ONLY))
 
 lock: setup  ## compile the requirements anew, within what the .in files allow
 	@cd infra && for name in requirements local/runtime-requirements local/localstack-requirements; do \

@@ -76,7 +76,7 @@ def run(path: Path, source_name: str | None, config: Path = CONFIG) -> dict[str,
             one.read()
         if one.error:
             raise SystemExit(f"bench: {path.name}: {one.error}")
-        indexer = Indexer(Bulk(sender), _NoDeadLetters(), rules=Rulebook(configured).of)
+        indexer = Indexer(Bulk(sender), NoDeadLetters(), rules=Rulebook(configured).of)
         indexed = 0
         for records in invocations(spool.records()):
             with indexer_cpu:
@@ -103,7 +103,7 @@ def run(path: Path, source_name: str | None, config: Path = CONFIG) -> dict[str,
     }
 
 
-class _NoDeadLetters(DeadLetters):
+class NoDeadLetters(DeadLetters):
     """The sender refuses nothing, so nothing may come here."""
 
     def __init__(self) -> None:
