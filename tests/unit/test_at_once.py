@@ -176,7 +176,27 @@ def test_one_event_that_is_not_plain_leaves_the_others_at_once() -> None:
     assert at_once
     found = at_once.read(events, MODIFIED_MS)
     assert found
-    assert [moment is not None for moment in found.moments] == [True, False, False, False] * 200
+    assert isinstance(found.times, list)
+    assert [moment is not None for moment in found.times] == [True, False, False, False] * 200
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["2026-11-21T07:24:59Z", "2026-11-21T00:00:00Z"],
+        ["2026-11-21T07:24:59.000001+0000", "2026-11-21T00:00:00.999999+0000"],
+        ["2026-11-21T09:24:59.1+02:00", "2026-11-21T00:00:00.9+02:00"],
+        ["2026-11-20T23:59:59.999Z", "2026-11-21T00:00:00.000Z"],
+        ["2026-11-21T07:24:59", "2026-11-21T07:60:59"],
+        ["2020-02-29T07:24:59Z", "2020-02-29T07:24:59Z"],
+        ["2026-08-23T07:24:59Z", "2026-08-23T07:25:01Z"],  # on both sides of the earliest that is in range
+        ["2026-11-22T07:24:59Z", "2026-11-22T07:25:01Z"],
+        ["1969-12-31T23:59:59Z", "1969-12-31T23:59:59Z"],
+    ],
+)
+def test_times_that_are_written_alike_become_what_each_of_them_does(times: list[str]) -> None:
+    same(LINES["one member"], [f'{{"timestamp":"{time}"}}'.encode() for time in times])
+    same(ROWS["kept time"], [f"a 1 {time}".encode() for time in times])
 
 
 def test_an_event_that_is_too_long_or_runs_too_long_is_left_to_the_rules() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logflume.parsing import moments
-from logflume.parsing.time_formats import FORMATS, TimestampRule, parser, zone_named
+from logflume.parsing.time_formats import FORMATS, TimestampRule, column_parser, parser, zone_named
 
 # 2026-11-21T07:25:00Z, a LastModified.
 MODIFIED_MS = 1_795_245_900_000
@@ -101,6 +101,39 @@ def test_iso_8601_reads_what_datetime_writes(moment: datetime, precision: str, o
     else:
         assert_same(read(written, "iso8601"), expected)
         assert_same(read(written.replace("+00:00", "Z"), "auto"), expected)
+
+
+written_alike = st.tuples(
+    st.sampled_from(["T", " ", "t", ""]), st.sampled_from(".,;"), st.sampled_from(["", "Z", "+0000", "+02:00", "-0730"])
+).flatmap(
+    lambda alike: st.lists(
+        utc_times.map(lambda time: f"{time:%Y-%m-%d}{alike[0]}{time:%H:%M:%S}{alike[1]}{time:%f}{alike[2]}"), min_size=1
+    )
+)
+digits_of_another_script = "2026-11-21T07:25:00.12345\u0663Z"
+
+
+@given(
+    written_alike,
+    st.lists(st.sampled_from([None, "", "-", 1, {}, "2026-11-21T07:25:00Z", digits_of_another_script]), max_size=2),
+    st.sampled_from(["UTC", "Europe/Berlin"]),
+    st.sampled_from([("iso8601",), ("auto",), ("iso8601", "epoch_s")]),
+)
+def test_a_column_is_read_as_its_values_are(
+    times: list[str], others: list[Any], zone: str, formats: tuple[str, ...]
+) -> None:
+    values = [*times, *others]
+    found, expected = (
+        column_parser(formats, zone)(values, MODIFIED_MS),
+        [read(one, *formats, zone=zone) for one in values],
+    )
+    if isinstance(found, moments.Alike):
+        first, last = min(filter(None, expected)), max(filter(None, expected))
+        assert [*found.texts] == [one and one[1] for one in expected]
+        assert (found.earliest_ms, found.latest_ms) == (first[0], last[0])
+        assert first[1][:10] == last[1][:10]
+    else:
+        assert found == expected
 
 
 @given(wall_times, zones, st.integers(0, 999_999_999))

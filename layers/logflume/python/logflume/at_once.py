@@ -15,8 +15,8 @@ from logflume.limits import KIB
 from logflume.parsing import Parser, grok, json_lines, json_members, text
 from logflume.parsing.interruption import Overrun, guarded
 from logflume.parsing.json_lines import DOTTED, METADATA, NO_JSON, TIMESTAMP, may_be_spliced
-from logflume.parsing.moments import Moment
-from logflume.parsing.time_formats import TimestampRule, parser
+from logflume.parsing.moments import Moment, Times
+from logflume.parsing.time_formats import TimestampRule, column_parser, parser
 from logflume.parsing.values import Value
 from logflume.sources.source import Source
 
@@ -33,14 +33,14 @@ _ENTRY_BYTES = 200  # of a dict and its two texts, without what they hold
 
 
 class Found(NamedTuple):
-    """Of each event its members as JSON, to stand between `before` and `behind`, and when it happened.
+    """Of each event its members as JSON, in columns that stand between `before` and `behind`, and when it happened.
 
-    Where that is None the body is none of the event's, and only the rules can tell.
+    Where no time is, the members are none of the event's, and only the rules can tell.
     """
 
     before: bytes  # what follows the members of our own member `log`
-    bodies: list[bytes]
-    moments: list[Moment | None]
+    columns: list[list[bytes]]
+    times: Times
     behind: bytes
 
 
@@ -51,23 +51,20 @@ class JsonLines:
         names = [name for (name,) in rule.alternatives]
         self._probe = json_lines.Probe(names)
         self._count, self._own = len(names), [*names, TIMESTAMP].index(TIMESTAMP)
-        self._read = parser(rule.formats, rule.zone)
+        self._read, self._read_column = parser(rule.formats, rule.zone), column_parser(rule.formats, rule.zone)
 
     def read(self, events: list[bytes], reference_ms: int) -> Found | None:
         """None where there is no plain line with a time among the events."""
         looked = self._probe.look(events)
         if looked is None:
             return None
-        read = self._read
-        if self._count == self._own == 1:  # most sources: one member, which is not `@timestamp`
-            moments = [
-                one and (read(one[0], reference_ms) if one[1] is UNSET else self._moment(one, reference_ms))
-                for one in looked
-            ]
+        one = self._count == self._own == 1  # most sources: one member, which is not `@timestamp`
+        if one and None not in looked and [own for _, own in looked].count(UNSET) == len(looked):
+            times = self._read_column([value for value, _ in looked], reference_ms)
         else:
             alone = self._own == 0 and self._count == 1
-            moments = [None if one is None else self._moment((one,) if alone else one, reference_ms) for one in looked]
-        return Found(b"},", [line[1:] for line in events], moments, b"\n")
+            times = [None if one is None else self._moment((one,) if alone else one, reference_ms) for one in looked]
+        return Found(b"},", [[line[1:] for line in events]], times, b"\n")
 
     def _moment(self, values: tuple[Any, ...], reference_ms: int) -> Moment | None:
         """The moment; an own `@timestamp` may stand only where it says the same in the same words."""
@@ -90,7 +87,7 @@ class JsonMembers:
         """Of an event that is no plain object with a time there is nothing."""
         read = self._read if may_be_spliced(events) else self._read_carefully
         found = [read(event, reference_ms) for event in events]
-        return Found(b"},", [body for body, _ in found], [moment for _, moment in found], b"\n")
+        return Found(b"},", [[body for body, _ in found]], [moment for _, moment in found], b"\n")
 
     def _read_carefully(self, event: bytes, reference_ms: int) -> tuple[bytes, Moment | None]:
         return self._read(event, reference_ms) if may_be_spliced([event]) else _NOTHING
@@ -151,7 +148,7 @@ class Rows:
         conversions = dict(first.conversions)
         self._time = first.names.index(str(rule.field))
         self._convert_time = conversions.get(str(rule.field))
-        self._read = parser(rule.formats, rule.zone)
+        self._read, self._read_column = parser(rule.formats, rule.zone), column_parser(rule.formats, rule.zone)
         # The time that was found replaces a member `@timestamp`.
         left_out = {TIMESTAMP} if rule.keep else {TIMESTAMP, rule.field}
         self._columns = [
@@ -163,22 +160,23 @@ class Rows:
 
     def read(self, events: list[bytes], reference_ms: int) -> Found | None:
         """None where the pattern takes too long."""
-        bodies: list[bytes] = []
-        moments: list[Moment | None] = []
+        columns: dict[int, list[bytes]] = {}  # by their places among the groups
+        times: list[str | None] = []
         for start in range(0, len(events), _CHUNK_EVENTS):
             texts = self._texts(events[start : start + _CHUNK_EVENTS])
             try:
                 groups = [*zip(*guarded(self._groups, texts, self._ticks), strict=True)]
             except Overrun:
                 return None
-            moments += self._moments(groups[self._time], reference_ms)
-            written = [
-                members
-                for column, values in zip(self._columns, groups, strict=True)
-                if column is not None and any(values) and any(members := column.write(values))
-            ]
-            bodies += map(b"".join, zip(*written, strict=True)) if written else [b""] * len(texts)
-        return Found(b"}", bodies, moments, b"}\n")
+            times += groups[self._time]
+            for place, (column, values) in enumerate(zip(self._columns, groups, strict=True)):
+                if column is not None and not self._absent.issuperset(values):
+                    written = columns.setdefault(place, [])
+                    written += [b""] * (start - len(written))
+                    written += column.write(values)
+        for written in columns.values():
+            written += [b""] * (len(events) - len(written))
+        return Found(b"}", [columns[place] for place in sorted(columns)], self._times(times, reference_ms), b"}\n")
 
     def _texts(self, events: list[bytes]) -> list[str]:
         """Empty where an event is too long or no UTF-8: so it has no time."""
@@ -193,10 +191,12 @@ class Rows:
         match, nothing = self._match, self._nothing
         return [found.groups() if (found := match(one)) else nothing for one in texts]
 
-    def _moments(self, values: tuple[str | None, ...], reference_ms: int) -> list[Moment | None]:
+    def _times(self, values: list[str | None], reference_ms: int) -> Times:
         read, convert, absent = self._read, self._convert_time, self._absent
         if convert:
             return [read(convert(value), reference_ms) if value and value not in absent else None for value in values]
+        if absent.isdisjoint(values):
+            return self._read_column(values, reference_ms)
         return [None if value in absent else read(value, reference_ms) for value in values]
 
 

@@ -21,9 +21,10 @@ from msgspec.json import encode
 from logflume.at_once import COLLIDING, Found
 from logflume.batch import Header, Slice
 from logflume.limits import OFFSET_DIGITS
+from logflume.operations import Column, Operations
 from logflume.parsing import json_lines, text, timestamps
 from logflume.parsing.interruption import limited
-from logflume.parsing.moments import Moment
+from logflume.parsing.moments import Alike, Moment
 from logflume.rules import UNPARSED_TIMESTAMP, Event, Rules
 
 TRUNCATED = "_truncated"
@@ -38,7 +39,7 @@ FUTURE_MS = 86_400_000
 
 _DAY_MS = 86_400_000
 _MAX_INDEX_BYTES = 255  # OpenSearch: index names; lowercase, and none of \ / * ? " < > | , # : or space
-_PARTS = 7  # of an operation: action, offset, our members, offset, separator, the event, end
+_ACTION, _TIME = 0, 2  # columns of operations whose time is not known
 _PLAIN_PROBE = json_lines.Probe()
 _NOT_IN_INDEX = re.compile(r"[^a-z0-9._-]+")
 
@@ -62,10 +63,7 @@ class Built(NamedTuple):
 
 
 class Documents:
-    """Builds the documents of one batch's events; one instance per header, which all of them share.
-
-    A slice's operations are one join over columns: per event, seven parts, most of them the same for all.
-    """
+    """Builds the documents of one batch's events; one instance per header, which all of them share."""
 
     def __init__(self, header: Header, rules: Rules | None = None) -> None:
         """`rules` are those of the header's source; a batch that needs them and has none becomes messages."""
@@ -77,9 +75,10 @@ class Documents:
         self._default_date = timestamps.partition(header.modified_ms, header.index.partition)
         metadata = encode({"file": {"path": self._path}, "object_id": header.object_id})[:-1]
         with_time = b'"@timestamp":' + encode(self._default_time) + b","
+        # What stands between the id and the offset: a line's own time is among its members, a rule's is put there.
         self._own_time = b'"}}\n{"log":' + metadata + b',"offset":'
         self._given_time = b'"}}\n{' + with_time + b'"log":' + metadata + b',"offset":'
-        self._behind_time = b'","log":' + metadata + b',"offset":'
+        self._around_time = b'"}}\n{"@timestamp":"', b'","log":' + metadata + b',"offset":'
         self._earliest_ms, self._latest_ms = header.modified_ms - PAST_MS, header.modified_ms + FUTURE_MS
         self._default_moment = (header.modified_ms, self._default_time)
 
@@ -95,72 +94,87 @@ class Documents:
 
     def _plain(self, piece: Slice) -> bytes:
         quoted = text.quote(piece.events)
-        parts = self._columns(piece.offsets, b'},"message":', quoted, b"}\n")
+        operations = self._untimed(piece.offsets, b'},"message":', quoted, b"}\n")
         for i in {*piece.cut} if all(quoted) else {*piece.cut, *(i for i, body in enumerate(quoted) if not body)}:
-            _replace(parts, i, self._as_message(piece.offsets[i], piece.events[i], piece.cut.get(i)))
-        return b"".join(parts)
+            operations.replace(i, self._as_message(piece.offsets[i], piece.events[i], piece.cut.get(i)))
+        return operations.joined()
 
     def _json(self, piece: Slice) -> bytes:
         """The lines' own bytes behind our members, where that is allowed."""
         times = _PLAIN_PROBE.look(piece.events)
-        parts = self._columns(piece.offsets, b"},", [line[1:] for line in piece.events], b"\n")
+        operations = self._untimed(piece.offsets, b"},", [line[1:] for line in piece.events], b"\n")
         special = {*piece.cut}
         if times is not None:
             for i, own_time in enumerate(times):
-                if own_time is None or not (own_time is UNSET or self._redate(parts, i, own_time)):
+                if own_time is None or not (own_time is UNSET or self._redate(operations, i, own_time)):
                     special.add(i)
         for i in special:
-            _replace(parts, i, self._decoded(piece.offsets[i], piece.events[i], piece.cut.get(i)))
-        return b"".join(parts)
+            operations.replace(i, self._decoded(piece.offsets[i], piece.events[i], piece.cut.get(i)))
+        return operations.joined()
 
     def _at_once(self, piece: Slice, rules: Rules, found: Found) -> bytes:
         """What the rules found in all events at once; what is not plain goes the long way."""
-        low, high = self._earliest_ms, self._latest_ms
-        plain = [moment if moment and low <= moment[0] <= high else None for moment in found.moments]
-        parts = self._timed_columns(piece.offsets, plain, found.before, found.bodies, found.behind)
-        special = (i for i, moment in enumerate(plain) if moment is None) if None in plain else ()
+        low, high, times, count = self._earliest_ms, self._latest_ms, found.times, len(piece.offsets)
+        moments: list[Moment | None] = []
+        if not isinstance(times, Alike):
+            moments = [moment if moment and low <= moment[0] <= high else None for moment in times]
+            texts, actions = self._dates(moments)
+        elif low <= times.earliest_ms and times.latest_ms <= high:
+            texts, actions = times.texts, self._action_of(times.earliest_ms)
+        else:
+            moments = [None] * count
+            texts, actions = self._dates(moments)
+        operations = self._timed(piece.offsets, texts, actions, found.before, found.columns, found.behind)
+        special = (i for i, moment in enumerate(moments) if moment is None) if None in moments else ()
         for i in {*piece.cut, *special}:
             offset, event, length = piece.offsets[i], piece.events[i], piece.cut.get(i)
             if length is None:
-                operation = self._applied(offset, event, rules)
+                operations.replace(i, self._applied(offset, event, rules))
             else:
-                operation = self._as_message(offset, event, length)
-            _replace(parts, i, operation)
-        return b"".join(parts)
+                operations.replace(i, self._as_message(offset, event, length))
+        return operations.joined()
 
-    def _timed_columns(
-        self, offsets: list[int], moments: list[Moment | None], before: bytes, bodies: list[bytes], behind: bytes
-    ) -> list[bytes]:
-        """As `_columns`, of these times, all in range, if known."""
-        parts = self._columns(offsets, before, bodies, behind)
+    def _dates(self, moments: list[Moment | None]) -> tuple[Sequence[str], Column]:
+        """The moments' texts and action lines; all are in range, and one that is None has the default."""
         default = self._default_moment
         milliseconds, texts = zip(*[moment or default for moment in moments], strict=True)
-        times = encode(texts)[2:-2].split(b'","')
-        start, after = b'"}}\n{"@timestamp":"', self._behind_time
-        parts[2::_PARTS] = [start + when + after for when in times]
         if min(milliseconds) // _DAY_MS == max(milliseconds) // _DAY_MS:
-            parts[0::_PARTS] = [self._action_of(milliseconds[0])] * len(milliseconds)
-        else:
-            parts[0::_PARTS] = [*map(self._action_of, milliseconds)]
-        return parts
+            return texts, self._action_of(milliseconds[0])
+        return texts, [*map(self._action_of, milliseconds)]
 
-    def _columns(self, offsets: list[int], before: bytes, bodies: list[bytes], behind: bytes) -> list[bytes]:
-        """Every event's operation in `_PARTS` parts, as if all were of the default time."""
+    def _timed(
+        self,
+        offsets: list[int],
+        texts: Sequence[str],
+        actions: Column,
+        before: bytes,
+        bodies: Sequence[Column],
+        behind: bytes,
+    ) -> Operations:
+        """Every event's operation, at these times."""
+        start, after = self._around_time
+        times = encode(texts)[2:-2].split(b'","')
         digits = encode(offsets)[1:-1].split(b",")
-        parts = [self._action(self._default_date), b"", self._given_time, b"", before, b"", behind] * len(offsets)
-        if self._header.index.ids:
-            parts[1::_PARTS] = [number.zfill(OFFSET_DIGITS) for number in digits]
-        parts[3::_PARTS] = digits
-        parts[5::_PARTS] = bodies
-        return parts
+        columns = actions, self._ids(digits), start, times, after, digits, before, *bodies, behind
+        return Operations(len(offsets), columns)
 
-    def _redate(self, parts: list[bytes], i: int, own_time: object) -> bool:
+    def _untimed(self, offsets: list[int], before: bytes, bodies: list[bytes], behind: bytes) -> Operations:
+        """Every event's operation, as if all were of the default time."""
+        digits = encode(offsets)[1:-1].split(b",")
+        action = self._action(self._default_date)
+        return Operations(len(offsets), (action, self._ids(digits), self._given_time, digits, before, bodies, behind))
+
+    def _ids(self, digits: list[bytes]) -> Column:
+        """What follows the lineage in each id."""
+        return [number.zfill(OFFSET_DIGITS) for number in digits] if self._header.index.ids else b""
+
+    def _redate(self, operations: Operations, i: int, own_time: object) -> bool:
         """Give the event the index of its own time, if that is one to go by."""
         when = timestamps.from_value(own_time)
         if when is None or not self._in_range(when):
             return False
-        parts[_PARTS * i] = self._action(timestamps.partition(when, self._header.index.partition))
-        parts[_PARTS * i + 2] = self._own_time
+        operations.put(i, _ACTION, self._action(timestamps.partition(when, self._header.index.partition)))
+        operations.put(i, _TIME, self._own_time)
         return True
 
     def _ruled(self, piece: Slice) -> Built:
@@ -195,10 +209,10 @@ class Documents:
                 bodies.append(body)
         if not kept:
             return Built(kept, b"")
-        parts = self._timed_columns([piece.offsets[i] for i in kept], moments, b"},", bodies, b"\n")
-        for place, operation in special.items():
-            _replace(parts, place, operation)
-        return Built(kept, b"".join(parts))
+        operations = self._timed([piece.offsets[i] for i in kept], *self._dates(moments), b"},", [bodies], b"\n")
+        for row, operation in special.items():
+            operations.replace(row, operation)
+        return Built(kept, operations.joined())
 
     def _is_plain(self, found: Event) -> bool:
         """Whether the event's members stand behind ours as they are, under the time that a rule found."""
@@ -299,8 +313,3 @@ def _merge(found: dict[str, Any], metadata: dict[str, Any], tags: list[str]) -> 
         own = found.get("tags", [])
         found["tags"] = [*(own if isinstance(own, list) else [own]), *tags]
     return {"log": metadata, **found}
-
-
-def _replace(parts: list[bytes], i: int, operation: bytes) -> None:
-    """This operation in place of the columns' own."""
-    parts[_PARTS * i : _PARTS * (i + 1)] = [operation, *[b""] * (_PARTS - 1)]

@@ -6,7 +6,7 @@ an object with at least one member, on one line, and no member that is ours or l
 
 from collections.abc import Sequence
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -23,26 +23,30 @@ _BEGINNING = itemgetter(slice(2))
 NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
+# What no value is of: a member of this type is refused.
+_Nothing = Annotated[str, msgspec.Meta(min_length=1, max_length=0)]
+
+
 class Probe:
     """Looks at the members that decide how a line is treated; all others are skipped, but validated as JSON.
 
-    These are those of `times` and `@timestamp`, in this order, and what would collide with ours.
+    These are those of `times` and `@timestamp`, in this order, and what would collide with ours, which is refused.
     """
 
     def __init__(self, times: Sequence[str] = ()) -> None:
         asked = [*dict.fromkeys((*times, TIMESTAMP))]
         theirs = (METADATA, *(f"{METADATA}.{name}" for name in DOTTED))
         fields = [
-            (f"_{number}", Any, msgspec.field(name=name, default=msgspec.UNSET))
-            for number, name in enumerate((*asked, *theirs))
+            (f"_{number}", kind, msgspec.field(name=name, default=msgspec.UNSET))
+            for number, (name, kind) in enumerate(
+                [*((name, Any) for name in asked), *((name, _Nothing | msgspec.UnsetType) for name in theirs)]
+            )
         ]
         struct = msgspec.defstruct("_Probe", fields, gc=False)
         self._decode = msgspec.json.Decoder(struct).decode
         self._plain = struct()
         self._rarely = not times
         self._asked = attrgetter(*(f"_{number}" for number in range(len(asked))))
-        self._theirs = attrgetter(*(f"_{number}" for number in range(len(asked), len(fields))))
-        self._no_collision = self._theirs(self._plain)
 
     def look(self, lines: list[bytes]) -> list[Any] | None:
         """Of each line the values of `times` and `@timestamp`, or None: that line must be decoded fully.
@@ -59,16 +63,13 @@ class Probe:
             return [self._look_at(line) for line in lines]
         if self._rarely and found.count(self._plain) == len(found):
             return None
-        if [*map(self._theirs, found)].count(self._no_collision) == len(found):
-            return [*map(self._asked, found)]
-        return [self._asked(one) if self._theirs(one) == self._no_collision else None for one in found]
+        return [*map(self._asked, found)]
 
     def _look_at(self, line: bytes) -> Any:
         try:
-            found = self._decode(line)
+            return self._asked(self._decode(line))
         except NO_JSON:
             return None
-        return self._asked(found) if self._theirs(found) == self._no_collision else None
 
 
 def may_be_spliced(lines: list[bytes]) -> bool:

@@ -4,8 +4,9 @@ What every format shares. Lines of a log mostly share their minute and often the
 `Cache` and adds the rest by slicing.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import NamedTuple
 
 from logflume.limits import TIME_MAX_MS
 
@@ -13,6 +14,8 @@ type Moment = tuple[int, str]  # (1795245900123, "2026-11-21T07:25:00.123456Z")
 type Minute = tuple[int, str]  # (1795245900000, "2026-11-21T07:25")
 type Second = tuple[int, str]  # (1795245907000, "2026-11-21T07:25:07")
 type Parse = Callable[[object, int], Moment | None]
+type Times = Alike | list[Moment | None]
+type ParseColumn = Callable[[Sequence[object], int], Times]
 
 MAX_FRACTION_DIGITS = 9  # OpenSearch's strict_date_optional_time takes nanoseconds and no more
 _MAX_CACHED = 4096  # entries of one format: some hundred KiB
@@ -38,6 +41,14 @@ _FRACTIONS_MS = {
     for digits in (1, 2, 3)
     for number in range(10**digits)
 }
+
+
+class Alike(NamedTuple):
+    """Times of one day, as texts only, and between which Unix times all of them lie."""
+
+    texts: Sequence[str]
+    earliest_ms: int
+    latest_ms: int
 
 
 class Cache[K: Hashable, V](dict[K, V]):

@@ -5,7 +5,7 @@ Unix time of any unit); by strptime pattern: what has a `%` in it. The first tha
 """
 
 import zoneinfo
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, tzinfo
 from typing import Annotated
 
@@ -14,8 +14,8 @@ import msgspec
 from logflume import paths
 from logflume.errors import did_you_mean
 from logflume.parsing import moments
-from logflume.parsing.moments import Moment, Parse
-from logflume.parsing.time_layouts import auto, epoch, httpdate, iso8601, syslog
+from logflume.parsing.moments import Moment, Parse, ParseColumn
+from logflume.parsing.time_layouts import auto, epoch, httpdate, iso8601, iso8601_column, syslog
 from logflume.parsing.time_patterns import pattern
 
 _NAMED: dict[str, Callable[[tzinfo], Parse]] = {
@@ -80,6 +80,14 @@ def parser(formats: Iterable[str], zone: str = "UTC") -> Parse:
         return None
 
     return parse
+
+
+def column_parser(formats: Sequence[str], zone: str = "UTC") -> ParseColumn:
+    """As `parser`, of many values."""
+    if [*formats] == ["iso8601"]:
+        return iso8601_column(zone_named(zone))
+    parse = parser(formats, zone)
+    return lambda values, reference_ms: [parse(value, reference_ms) for value in values]
 
 
 def zone_named(name: str) -> tzinfo:

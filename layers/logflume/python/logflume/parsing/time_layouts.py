@@ -5,16 +5,21 @@ format. It never raises.
 """
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, tzinfo
+from typing import Any
 
 from logflume.parsing.moments import (
     MONTHS,
     SECONDS,
+    Alike,
     Cache,
     Minute,
     Moment,
     Parse,
+    ParseColumn,
     Second,
+    Times,
     finish,
     minute,
     minute_at,
@@ -31,6 +36,7 @@ _ISO = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _ISO_MAX_CHARACTERS = 64
+_ISO_ALIKE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9}|)(Z|[+-]\d\d:?\d\d|)", re.ASCII)
 _HTTPDATE_MINUTE = re.compile(r"(\d\d)/([a-z]{3})/(\d{4}):(\d\d):(\d\d)(?: ([+-]\d{4}))?", re.ASCII | re.IGNORECASE)
 _SYSLOG_MINUTE = re.compile(r"([a-z]{3}) ([ \d]\d) (\d\d):(\d\d)", re.ASCII | re.IGNORECASE)
 _NUMBER_MAX_CHARACTERS = 40
@@ -80,6 +86,40 @@ def iso8601(zone: tzinfo) -> Parse:
         return finish(start, fraction) or _iso_otherwise(value, zone)
 
     return parse
+
+
+def iso8601_column(zone: tzinfo) -> ParseColumn:
+    """As `iso8601`. Times of one log are written alike, so what they have in common is looked at once."""
+    parse = iso8601(zone)
+    in_utc, elsewhere = _iso_seconds(UTC), _iso_seconds(zone)
+
+    def in_one_look(values: Sequence[str]) -> Alike | None:
+        """None where they are not written as the first is, or not in UTC on one day."""
+        first = _ISO_ALIKE.fullmatch(values[0])
+        if not first or len({*map(len, values)}) > 1:
+            return None
+        end, zone_text = first.end(2), first[3]
+        seconds = in_utc if zone_text == "Z" else elsewhere
+        heads = {value[:20] for value in values} if end > 19 else {value[:19] for value in values}
+        for head in heads:
+            known = seconds[head[:19] + zone_text.removesuffix("Z")]
+            if not known or head != known[1] + first[2][:1]:
+                return None
+        if {value[end:] for value in values} != {zone_text}:
+            return None
+        digits = "".join([value[20:end] for value in values])
+        if digits and not (digits.isdecimal() and digits.isascii()):
+            return None
+        earliest, latest = min(values), max(values)
+        if earliest[:10] != latest[:10] or not ((begin := parse(earliest, 0)) and (last := parse(latest, 0))):
+            return None
+        return Alike(values if zone_text == "Z" else [f"{value[:end]}Z" for value in values], begin[0], last[0])
+
+    def parse_column(values: Sequence[Any], reference_ms: int) -> Times:
+        found = in_one_look(values) if {*map(type, values)} == {str} else None
+        return found or [parse(value, reference_ms) for value in values]
+
+    return parse_column
 
 
 def _iso_seconds(zone: tzinfo) -> Cache[str, Second | None]:
