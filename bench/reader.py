@@ -18,7 +18,7 @@ from logflume.reader import Progress
 from logflume.sources import Source
 from logflume.table import Item, Table, Value
 
-REPETITIONS = 3
+REPETITIONS = 5
 
 
 class NoTable(Table):

@@ -405,7 +405,7 @@ OURS = (
         "CPU by source",
         "",
         "Reader and indexer in one process with the source's preset, Kinesis replaced by a spool on disk, OpenSearch "
-        "by a sender that discards. Each run is scaled by the yardstick right before and after it; the best of three.",
+        "by a sender that discards. Each run is scaled by the yardstick right before and after it; the best of five.",
         [Command("sources", ("bench.targets",))],
         _source_tables,
         _source_plots,
@@ -415,7 +415,7 @@ OURS = (
         "reader",
         "The reader against igzip and zstd-1",
         "",
-        "All ways are gone in turns in one process, three times; the best counts. *Identity* is recognising files that "
+        "All ways are gone in turns in one process, five times; the best counts. *Identity* is recognising files that "
         "continue an earlier one, with its chain of SHA-256 digests.",
         [
             Command("access log", ("bench.reader", "@access-500000.gz", "--source", "text")),
