@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from itertools import batched, count, cycle, islice
 from pathlib import Path
 from random import Random
@@ -248,13 +249,15 @@ def _percentile(ordered: Sequence[float], percent: int) -> float:
 
 
 # --- Throttled: in the process of locust ------------------------------------------------------------------------
-def throttled(drive: Drive, clients: int, seconds: float, refused: float = REFUSED) -> dict[str, Any]:
+def throttled(
+    drive: Drive, clients: int, seconds: float, refused: float = REFUSED, patience_s: float = PATIENCE_S
+) -> dict[str, Any]:
     """Clients against a stream that refuses most, each request sent until it is accepted; what the stream has not.
 
     Raises `RuntimeError` for an answer that is neither 200 nor 429 with the time to wait.
     """
     kinesis, numbers, statuses = Kinesis(refused), count(), Counter[int]()
-    accepting = service(kinesis.producer)
+    accepting = service(partial(kinesis.producer, patience_s=patience_s))
     acknowledged: list[int] = []
 
     def send() -> None:

@@ -10,7 +10,9 @@ import json
 import resource
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 from unittest.mock import patch
 
 from bench import measure
@@ -30,16 +32,25 @@ class Context:
         return REMAINING_MS
 
 
-def main() -> None:
-    """Import, idle, handle the event, report."""
+def cold_start(function: str) -> tuple[Callable[[], Any], float]:
+    """Import the function of this name; what handles the event on standard input, and what the process idles at, MiB.
+
+    The peak is counted from here.
+    """
     event = json.load(sys.stdin)
     with patch.object(sources, "load", partial(sources.load, CONFIG_DIR / "pipeline.toml")):
-        handler = importlib.import_module("functions.reader.handler").handler
+        handler = importlib.import_module(f"functions.{function}.handler").handler
     gc.collect()
     idle = measure.resident_mb()
     measure.reset_peak()
+    return lambda: handler(event, Context()), idle
+
+
+def main() -> None:
+    """Import, idle, handle the event, report."""
+    handle, idle = cold_start("reader")
     began = time.monotonic()
-    answer = handler(event, Context())
+    answer = handle()
     peak, used = measure.peak_mb(), resource.getrusage(resource.RUSAGE_SELF)
     figures = {
         "idle_mb": round(idle, 1),

@@ -41,7 +41,7 @@ def alarm_states(deployment: Deployment) -> list[AlarmState]:
     Raises:
         botocore.exceptions.BotoCoreError, ClientError: CloudWatch does not answer or does not let us in.
     """
-    expected = alarms(http="HttpSourceFunction" in deployment.outputs)
+    expected = alarms(http=deployment.has_http_source)
     names = [alarm.of(deployment.name) for alarm in expected]
     answer = deployment.cloudwatch.describe_alarms(AlarmNames=names, MaxRecords=len(names), AlarmTypes=["MetricAlarm"])
     known = {alarm["AlarmName"]: alarm for alarm in answer["MetricAlarms"]}

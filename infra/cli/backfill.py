@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from infra.cli.announce import Announcer, Listed, NotAnnounced, listing
 from infra.cli.deadletters import since_time
-from infra.cli.deployment import DEFAULT_NAME, Deployment, JsonOption, NameOption, TargetOption
+from infra.cli.deployment import DEFAULT_NAME, Deployment, JsonOption, NameOption, TargetOption, YesOption
 from infra.cli.drop import INTERRUPTED
 from infra.cli.errors import CannotRun, CommandError
 from infra.cli.progress import Advance
@@ -51,7 +51,7 @@ def backfill(
         str | None, typer.Option("--start-after", metavar="KEY", help="Go on behind this key; objects go in key order.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count the objects, and send nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YesOption = False,
     target: TargetOption = "local",
     deployment: NameOption = DEFAULT_NAME,
     as_json: JsonOption = False,

@@ -101,7 +101,7 @@ def sizes(deployment: Deployment) -> Sizes:
 def board(deployment: Deployment, window: Window) -> Board:
     """Read everything that the dashboard shows. Raises what boto3 raises where AWS does not answer."""
     of = sizes(deployment)
-    drawn = panels(of, http="HttpSourceFunction" in deployment.outputs)
+    drawn = panels(of, http=deployment.has_http_source)
     readings = read(deployment, [each for panel in drawn for each in panel.metrics.values()], window)
     lags = [metric.lag("p50"), metric.lag("p95")]
     whole = read(deployment, lags, window.whole())

@@ -42,6 +42,7 @@ TargetOption = Annotated[
 NameOption = Annotated[
     str, typer.Option("--deployment", metavar="NAME", envvar="LOGFLUME_DEPLOYMENT", help="The stack's name.")
 ]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on standard output, everything else on standard error.")
 ]
@@ -96,6 +97,11 @@ class Deployment:
     def __getitem__(self, output: str) -> str:
         """The value of one of the stack's outputs."""
         return self.outputs[output]
+
+    @property
+    def has_http_source(self) -> bool:
+        """Whether the HTTP source is on."""
+        return "HttpSourceFunction" in self.outputs
 
     @cached_property
     def s3(self) -> "S3Client":

@@ -23,7 +23,7 @@ POLL_S = 2.0
 # CloudWatch shows lines late and out of order; so far back it is asked again when following.
 LATE_MS = 60_000
 
-# The stack's output that names each function's log group; there need not be an HTTP source.
+# The stack's output that names each function's log group.
 LOG_GROUPS: dict[Function, str] = {
     "reader": "ReaderLogGroup",
     "indexer": "IndexerLogGroup",
@@ -67,7 +67,7 @@ def logs(
         wanted = addresses(found, name) if name else ()
     except CommandError as error:
         raise CannotRun(str(error)) from error
-    there = tuple(one for one in LOG_GROUPS if LOG_GROUPS[one] in found.outputs)
+    there = functions_of(found)
     if function and function not in there:
         raise CannotRun(f"{found.name} has no {function}")
     functions = (function,) if function else there
@@ -113,6 +113,11 @@ def pattern(wanted: tuple[str, ...], *, errors: bool) -> str:
             return ""
         return "{ " + " || ".join(f'$.object = "{address}"' for address in wanted) + " }"
     return _TROUBLE_PATTERN if errors else ""
+
+
+def functions_of(deployment: Deployment) -> tuple[Function, ...]:
+    """The functions that it has."""
+    return ("reader", "indexer", "http_source") if deployment.has_http_source else ("reader", "indexer")
 
 
 class LogReader:

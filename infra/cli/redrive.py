@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from infra.cli.deadletters import SinceOption, SourceOption, letter_files, since_time, wanted_source
-from infra.cli.deployment import DEFAULT_NAME, Deployment, JsonOption, NameOption, TargetOption
+from infra.cli.deployment import DEFAULT_NAME, Deployment, JsonOption, NameOption, TargetOption, YesOption
 from infra.cli.drop import INTERRUPTED
 from infra.cli.errors import CannotRun, CommandError
 from infra.cli.outcomes import PATIENCE_S, Outcomes
@@ -28,7 +28,7 @@ def redrive(
     since: SinceOption = None,
     source: SourceOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, and send nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YesOption = False,
     wait: Annotated[
         bool,
         typer.Option("--wait/--no-wait", help="Follow the events until each is indexed or rejected."),

@@ -15,7 +15,7 @@ import typer
 from rich.table import Table
 
 from infra.cli import dlq
-from infra.cli.deployment import DEFAULT_NAME, Deployment, JsonOption, NameOption, TargetOption
+from infra.cli.deployment import DEFAULT_NAME, Deployment, JsonOption, NameOption, TargetOption, YesOption
 from infra.cli.errors import CannotRun, CommandError
 from infra.cli.named import objects_named, ref_of, shown_name
 from infra.cli.survey import told
@@ -51,7 +51,7 @@ def retry(
         bool, typer.Option("--from-start", help="Read them from their start, not from their last checkpoint.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be retried, and change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YesOption = False,
     target: TargetOption = "local",
     deployment: NameOption = DEFAULT_NAME,
     as_json: JsonOption = False,

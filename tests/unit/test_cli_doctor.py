@@ -65,7 +65,7 @@ def test_a_healthy_deployment_with_the_http_source(case: DoctorsCase, command: C
     code, report, _ = command("--json")
     said = {row["says"] for row in report["checks"]}
     assert (code, [row for row in report["checks"] if row["verdict"] != "OK"]) == (0, [])
-    assert "reader and indexer and http_source are ready, with the addresses of this stack" in said
+    assert "reader, indexer, http_source are ready, with the addresses of this stack" in said
     assert "the http_source warned of nothing in the last 15 minutes" in said
 
 

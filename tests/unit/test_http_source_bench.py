@@ -41,7 +41,6 @@ def ask() -> Iterator[Callable[..., dict[str, Any]]]:
 def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses of clients, which take no time."""
     pauses: list[float] = []
-    monkeypatch.setattr(http_source, "PATIENCE_S", 0.0)
     monkeypatch.setattr("time.sleep", pauses.append)
     return pauses
 
@@ -114,7 +113,7 @@ def test_both_kinds_of_lines_are_indexed(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_under_throttling_clients_wait_and_send_again_and_nothing_that_was_acknowledged_is_lost(
     waited: list[float],
 ) -> None:
-    figures = http_source.throttled(drive, 40, 1.0, refused=0.5)
+    figures = http_source.throttled(drive, 40, 1.0, refused=0.5, patience_s=0.0)
     assert figures["accepted"] == figures["requests"] == 40
     assert figures["refused"] > 0
     assert waited.count(2) == figures["refused"]  # what Retry-After says

@@ -10,8 +10,8 @@ import pytest
 from bench.report import __main__ as report
 from bench.report import page, runs
 from bench.report.experiments import EXPERIMENTS
+from bench.report.interruption import crash_figures
 from bench.report.model import Command, Experiment, Plot, Result, Table, Verdict, last_json
-from bench.report.ours import crash_figures
 
 FOLDER = Path(report.__file__).parent
 

@@ -9,14 +9,14 @@ from infra.cli.checks.finding import Finding, Group, fail, ok, warn
 from infra.cli.deployment import Deployment
 from infra.cli.event_sources import OFF, ON, EventSources, Tap
 from infra.cli.log_lines import Function, Line
-from infra.cli.logs import LogReader, pattern
+from infra.cli.logs import LogReader, functions_of, pattern
 from infra.cli.terminal import number, printable
 
 TAPS: tuple[Tap, ...] = get_args(Tap)
 RECENT_S = 900
 LINES = 500
 
-# The stack's output that names each; there need not be an HTTP source.
+# The stack's output that names each.
 _NAMES: dict[Function, str] = {
     "reader": "ReaderFunction",
     "indexer": "IndexerFunction",
@@ -48,7 +48,7 @@ _ADDRESSES: dict[Function, dict[str, str]] = {
 def functions(deployment: Deployment) -> Iterable[Finding]:
     """Whether all can be invoked, with the variables that they were deployed with."""
     wrong = False
-    for function in _there(deployment):
+    for function in functions_of(deployment):
         found = deployment.lambda_.get_function_configuration(FunctionName=deployment.outputs.get(_NAMES[function], ""))
         state, update = found.get("State", "Active"), found.get("LastUpdateStatus", "Successful")
         if state not in ("Active", "Inactive") or update == "Failed":
@@ -67,7 +67,7 @@ def functions(deployment: Deployment) -> Iterable[Finding]:
                 )
                 wrong = True
     if not wrong:
-        yield ok(f"{' and '.join(_there(deployment))} are ready, with the addresses of this stack")
+        yield ok(f"{', '.join(functions_of(deployment))} are ready, with the addresses of this stack")
 
 
 def event_sources(deployment: Deployment) -> Iterable[Finding]:
@@ -92,7 +92,7 @@ def event_sources(deployment: Deployment) -> Iterable[Finding]:
 def last_words(deployment: Deployment) -> Iterable[Finding]:
     """Warnings and errors of the last minutes."""
     start_ms = int((time.time() - RECENT_S) * 1000)
-    for function in _there(deployment):
+    for function in functions_of(deployment):
         lines = LogReader(deployment, (function,), pattern((), errors=True)).lines(start_ms)
         bad: deque[Line] = deque((line for line in lines if line.bad), maxlen=LINES)
         minutes = RECENT_S // 60
@@ -108,10 +108,6 @@ def last_words(deployment: Deployment) -> Iterable[Finding]:
             )
         else:
             yield ok(f"the {function} warned of nothing in the last {minutes} minutes")
-
-
-def _there(deployment: Deployment) -> list[Function]:
-    return [one for one, output in _NAMES.items() if one != "http_source" or output in deployment.outputs]
 
 
 GROUP = Group({"functions": functions, "event sources": event_sources, "last words": last_words})
