@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from logflume.batch import decode
+from logflume.endings import RENEW_AFTER_RECEIVES
 from logflume.limits import STEP_BYTES
 from logflume.lineage import ABANDONED_MS
 from logflume.notifications import Message, ObjectRef
@@ -100,6 +101,51 @@ def test_a_shorter_file_is_no_continuation(world: World) -> None:
     short = world.put("drop/b.log", BIG[: len(BIG) // 2])
     read(world, short)
     assert world.item(short)["lineage"] == short.id
+
+
+def test_a_shorter_file_whose_proof_is_interrupted_at_its_very_end_is_delivered(world: World) -> None:
+    read(world, world.put("drop/a.log", BIG))
+    beginning = BIG[: 2 * STEP_BYTES]
+    short = world.put("drop/b.log", beginning)
+    world.ticks = 45.0
+    read(world, short)
+    assert (world.item(short)["status"], world.item(short)["offset"]) == ("reading", len(beginning))
+    world.ticks = 0.0
+    read(world, short)
+    item = world.item(short)
+    assert (item["status"], item["lineage"], item["events"]) == ("done", short.id, len(beginning.splitlines()))
+
+
+def test_a_copy_of_what_was_interrupted_at_its_very_end_adds_nothing(world: World) -> None:
+    """The last reader of the first one had no step; where the copy is as long, neither has it one to prove it with."""
+    content = BIG[: 2 * STEP_BYTES - 1] + b"\n"
+    first = world.put("drop/a.log", content)
+    world.ticks = 45.0
+    read(world, first)
+    assert (world.item(first)["status"], world.item(first)["offset"]) == ("reading", len(content))
+    world.ticks = 0.0
+    read(world, first)
+    copy = world.put("drop/b.log", content)
+    read(world, copy)
+    assert (world.item(copy)["status"], world.item(copy)["lineage"]) == ("done", first.id)
+    assert len(documents(world)) == len(content.splitlines())
+
+
+def test_a_wait_that_is_over_when_its_message_is_renewed_is_no_delay(world: World) -> None:
+    """SQS takes delays of 0 to 900 seconds, nothing below."""
+    one, two, last = world.put("drop/a.log", BIG), world.put("drop/b.log", BIG), world.put("drop/c.log", BIG + BIG)
+    world.ticks = 60.0
+    read(world, one)
+    assert world.item(one)["status"] == "reading"
+    delays: list[int] = []
+    world.sqs.meta.events.register(
+        "provide-client-params.sqs.SendMessage", lambda params, **_: delays.append(params["DelaySeconds"])
+    )
+    report = world.invoke(
+        [Message("two", None, (two,), receive_count=RENEW_AFTER_RECEIVES), Message("l", None, (last,))]
+    )
+    assert report.counts["messages_renewed"] == 1
+    assert (delays, report.failed) == ([0], {"l"})
 
 
 def test_under_1024_bytes_nothing_is_matched(world: World) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 
 import pytest
+from backports import zstd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -192,6 +193,33 @@ def test_a_refusal_is_told() -> None:
     one.read()
     assert isinstance(one.refusal(), StreamThrottled)
     assert not one.complete
+
+
+def test_nothing_more_is_read_once_the_stream_has_refused_a_batch() -> None:
+    """All that follows would be put again by whoever reads on: a stream in trouble is not to be asked twice as much."""
+    stream = Stream(1, StreamThrottled("no"))
+    one = reading(RAW, stream)
+    one.read()
+    assert isinstance(one.error, Interrupted)
+    assert one.progress.raw_bytes < len(RAW)
+    assert 0 < one.position().boundary < one.progress.raw_bytes
+    assert one.position().events == len(stream.events())
+
+
+def test_time_that_is_up_while_skipping_ends_the_reading() -> None:
+    """Skipping gives no steps; without a look at the clock Lambda would kill the reader, and its neighbours with it."""
+    edge = 3 * STEP_BYTES
+    boundary = RAW.rfind(b"\n", 0, edge + 1) + 1
+    position = Position(boundary, edge - STEP_BYTES, events=RAW[:boundary].count(b"\n"))
+    one = reading(zstd.compress(RAW), Stream(), position, stop_at=5)
+    one.read()
+    assert isinstance(one.error, Interrupted)
+    assert one.progress.raw_bytes == 0
+    assert one.position() == position
+    rest = reading(zstd.compress(RAW), stream := Stream(), position)
+    rest.read()
+    assert rest.complete
+    assert stream.events() == {at: line for at, line in lines(RAW).items() if at >= boundary}
 
 
 def test_checkpoints_come_at_least_every_64_mib_and_a_lost_lease_stops_the_reading() -> None:

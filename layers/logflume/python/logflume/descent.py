@@ -28,6 +28,7 @@ class Descent:
         self._lineages = lineages
         self._header = header
         self._candidate: Ancestor | None = None
+        self._proving = start.edge > 0 and self.lineage is None  # an earlier reader had found one
         self._block = (start.edge, start.chain, b"")
 
     def decide(self, step: Step) -> Lineage | None:
@@ -60,8 +61,14 @@ class Descent:
 
     @property
     def unproved(self) -> bool:
-        """Whether a candidate was found that the steps so far neither prove nor refute."""
-        return self.lineage is None and self._candidate is not None
+        """Whether a candidate was found that the steps so far neither prove nor refute, be there none any more."""
+        return self.lineage is None and (self._candidate is not None or self._proving)
+
+    @property
+    def end(self) -> Step:
+        """A step without a byte, behind those so far: where the object ends, what it continues may end as well."""
+        start, _, block = self._block
+        return Step(start + len(block), b"", None, 0)
 
     def bequeath(self, end: int) -> None:
         """Leave to the lineage what was delivered, once the object has ended there."""

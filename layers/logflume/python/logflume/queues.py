@@ -37,11 +37,11 @@ class Queues:
         return True
 
     def continue_later(self, ref: ObjectRef, hop: int, delay_s: int = 0) -> None:
-        """Send the continuation of an object to the own queue."""
+        """Send the continuation of an object to the own queue, at once where the delay is over already."""
         self._sqs.send_message(
             QueueUrl=self._url,
             MessageBody=continuation_body(ref, hop),
-            DelaySeconds=min(delay_s, SQS_MAX_DELAY_S),
+            DelaySeconds=max(0, min(delay_s, SQS_MAX_DELAY_S)),
         )
 
     def bury_object(self, ref: ObjectRef, reason: str, detail: str) -> None:

@@ -29,6 +29,8 @@ from logflume.tracking import Tracker
 CHECKPOINT_BYTES = 64 * MIB
 CHECKPOINT_S = 10.0
 
+_TIME_IS_UP = "the invocation's time is up"
+
 
 class Interrupted(LogflumeError):
     """Time is up before the object's end: read on in another invocation."""
@@ -191,7 +193,8 @@ class Reading:
         descent = self._descent = Descent(self._lineages, self._header, start) if self._lineages else None
         delivery = self._deliver(start.boundary) if descent is None or descent.lineage else None
         try:
-            with steps_ahead(self._source, start, self.claim.id.encode(), self._caps) as steps:
+            binding = self.claim.id.encode()
+            with steps_ahead(self._source, start, binding, self._caps, skipping=self._in_time) as steps:
                 for step in steps:
                     if delivery is None and descent:
                         delivery = self._decide(descent, step)
@@ -204,6 +207,8 @@ class Reading:
                         boundary = delivery.boundary if delivery else 0
                         self._tracker.passed(step.start + STEP_BYTES, step.snapshot, chain, boundary)
                     self._after(step)
+            if descent and descent.unproved:
+                delivery = self._decide(descent, descent.end)
             if descent and descent.unproved:
                 raise UnprovedError("ends before the content it would continue")
             if delivery:
@@ -249,5 +254,12 @@ class Reading:
             if position.progress > self._saved:
                 self._save(position)
                 self._saved = position.progress
+        if any(self._tracker.outstanding()):
+            # Whoever reads on will put all that follows again.
+            raise Interrupted("the stream has refused a batch")
         if now >= self._stop_at:
-            raise Interrupted("the invocation's time is up")
+            raise Interrupted(_TIME_IS_UP)
+
+    def _in_time(self) -> None:
+        if self._clock() >= self._stop_at:
+            raise Interrupted(_TIME_IS_UP)
