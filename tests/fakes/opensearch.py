@@ -107,7 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.rfile.read(1)
         else:
             self.send_response(status)
-            self.send_header("content-type", "application/json")
+            self.send_header("content-type", "text/html" if answer.startswith(b"<") else "application/json")
             self.send_header("content-length", str(len(answer)))
             self.end_headers()
             self.wfile.write(answer[: len(answer) // 2] if ending else answer)

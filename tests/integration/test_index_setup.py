@@ -157,6 +157,12 @@ def test_nobody_there_is_told_so() -> None:
         setup(gone).install(planned("a"))
 
 
+def test_what_answers_but_is_no_opensearch_is_told_so(server: IndexManagement) -> None:
+    server.trouble = [(200, "<html>Log in")]
+    with pytest.raises(IndexSetupError, match="<html>Log in"):
+        setup(server).install(planned("a"))
+
+
 def test_a_refusal_is_told_at_once(server: IndexManagement) -> None:
     server.trouble = [(404, "{}"), (400, '{"error":{"reason":"unknown setting"}}')]
     with pytest.raises(IndexSetupError, match=r"refuses PUT .*test-logs-a \(HTTP 400\): unknown setting"):

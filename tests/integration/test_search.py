@@ -1,8 +1,10 @@
 """The OpenSearch client against a real HTTP server: connections last as they should, errors keep their meaning."""
 
+import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from isal import isal_zlib
@@ -11,7 +13,7 @@ from logflume.bulk import Bulk, Operations
 from logflume.connections import IDLE_S, MAX_AGE_S
 from logflume.errors import ConfigurationError
 from logflume.indexer import SENDERS
-from logflume.search import Endpoint, SearchClient
+from logflume.search import TIMEOUT_S, Endpoint, SearchClient
 from tests.fakes.opensearch import FakeOpenSearch, fake_opensearch
 from tests.fakes.signed import guarded_server
 
@@ -51,6 +53,38 @@ def test_a_bulk_body_arrives_gzipped_and_its_answer_comes_back(server: FakeOpenS
     assert path.startswith("/_bulk?filter_path=")
     assert headers["content-encoding"] == "gzip"
     assert headers["content-length"] == str(len(BODY))
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [(200, "<html>Log in"), (403, "<html>Forbidden"), (413, ""), (502, '"no upstream"'), (503, "[]")],
+)
+def test_what_stands_before_opensearch_answers_in_its_own_words(
+    server: FakeOpenSearch, client: SearchClient, status: int, text: str
+) -> None:
+    server.answer = lambda method, path, headers: (status, text)
+    assert client.bulk(BODY) == (status, text)
+
+
+@pytest.mark.parametrize("timeout_s", [TIMEOUT_S, 10.0])
+def test_a_host_of_three_addresses_that_swallow_packets_takes_no_longer_than_a_silent_one(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, timeout_s: float
+) -> None:
+    """What the functions leave for their last request is what one may take."""
+
+    class Swallowed(socket.socket):
+        def connect(self, address: Any) -> None:
+            clock.now += self.gettimeout() or 0
+            raise TimeoutError
+
+    three = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (f"192.0.2.{number}", 9200)) for number in (1, 2, 3)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args: three)
+    monkeypatch.setattr(socket, "socket", Swallowed)
+    began = clock.now
+    client = SearchClient(Endpoint("http://search.test:9200"), timeout_s=timeout_s, clock=clock)
+    with pytest.raises(ConnectionError):
+        client.bulk(BODY)
+    assert 0 < clock.now - began <= timeout_s
 
 
 def test_a_hundred_warm_invocations_open_one_connection_a_thread(clock: Clock) -> None:

@@ -58,6 +58,7 @@ def test_created_then_there_already(server: RealOpenSearch, index: str) -> None:
         (b'{"n":', "mapper_parsing_exception"),
         (b"[]", "mapper_parsing_exception"),
         (b'{"s":"\xff"}', "mapper_parsing_exception"),
+        ({".".join("a" * 510): 1}, "stream_constraints_exception"),  # with status 500
     ],
 )
 def test_a_document_that_cannot_be_mapped_or_parsed_is_rejected_alone(

@@ -83,6 +83,7 @@ def deliver(server: Server, count: int = 10, *, tolerant: bool = False, deadline
         (429, "circuit_breaking_exception", Verdict.RETRY),
         (503, "unavailable_shards_exception", Verdict.RETRY),
         (500, "exception", Verdict.RETRY),
+        (500, "stream_constraints_exception", Verdict.REJECTED),
     ],
 )
 def test_an_items_type_decides_before_its_status(status: int, kind: str, expected: Verdict) -> None:
@@ -179,6 +180,16 @@ def test_a_400_that_does_not_come_from_reading_the_body_is_an_outage(text: str) 
     with pytest.raises(IndexOutage) as outage:
         deliver(server, 1)
     assert outage.value.reason == "http_400"
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("tolerant", [False, True])
+def test_a_server_that_takes_no_index_names_in_bodies_is_an_outage(tolerant: bool) -> None:
+    """Amazon OpenSearch Service with the advanced option rest.action.multi.allow_explicit_index = false."""
+    reason = "explicit index in bulk is not allowed"
+    server = Server(lambda ids: (400, json.dumps({"error": {"type": "illegal_argument_exception", "reason": reason}})))
+    with pytest.raises(IndexOutage, match=reason):
+        deliver(server, 3, tolerant=tolerant)
     assert len(server.requests) == 1
 
 

@@ -1,5 +1,6 @@
 """The indexer against a fake OpenSearch that keeps documents by id: nothing lost, nothing twice, order kept."""
 
+import gc
 import json
 import threading
 from collections.abc import Callable, Sequence
@@ -257,6 +258,28 @@ def test_of_events_that_a_rule_drops_in_part_the_rejected_one_is_the_dead_letter
     recorded = {key.split("/")[1]: [*unpacked(body)] for key, body in bucket.objects.items() if "dropped" in key}
     shorter = [sum(len(event) + 1 for event in events[1:n:2]) for n in range(1, 50, 2)]
     assert recorded == {"a" * 32: offsets[1::2], "b" * 32: shorter}
+
+
+def test_nothing_is_kept_of_a_body_that_is_delivered_but_where_it_came_from() -> None:
+    """Of a slice with dropped events, the numbers of the others: 40 bytes an event, for every record of a run."""
+    kept = [*range(1, 100)]
+    held: list[int] = []
+
+    class Takes:
+        def bulk(self, body: bytes) -> tuple[int, str]:
+            held.append(sum(type(each) is list and each == kept for each in gc.get_objects()) - 1)
+            return 200, json.dumps({"items": [{"create": {"status": 201}}] * len(kept)})
+
+    drop = {"type": "drop_event", "when": "message == 'x'"}
+    rules = Rules(msgspec.convert({"name": "app", "match": [], "parser": "text", "processors": [drop]}, Source))
+    given = records([b"x", *[b"event"] * len(kept)], header(parser="rules"))
+    dead_letters = DeadLetters(Bucket(), "dead")  # type: ignore[arg-type]
+    # One sender: two would keep for each other what they look at.
+    indexer = Indexer(Bulk(Takes()), dead_letters, body_bytes=30_000, senders=1, rules=lambda source: rules)
+    assert indexer.run([given] * 40, deadline=FAR).counts["dropped"] == 40
+    # A few are being sent and built.
+    assert len(held) == 40
+    assert max(held) < 10
 
 
 def test_drops_that_cannot_be_recorded_fail_the_invocation() -> None:

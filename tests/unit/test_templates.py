@@ -57,6 +57,14 @@ def test_of_two_patterns_that_match_one_index_the_longer_wins() -> None:
     assert found["logflume-prod-1.logs-app-eu"]["priority"] > found["logflume-prod-1.logs-app"]["priority"] > 100
 
 
+def test_a_data_stream_whose_name_matches_another_sources_pattern_has_a_higher_priority() -> None:
+    """OpenSearch refuses a second template that matches at the same priority."""
+    found = made(source("app"), source("app-1", data_stream=True))
+    stream, pattern = (found.templates[f"logflume-prod-1.logs-{name}"] for name in ("app-1", "app"))
+    assert (stream["index_patterns"], pattern["index_patterns"]) == (["logs-app-1"], ["logs-app-*"])
+    assert stream["priority"] > pattern["priority"]
+
+
 @given(st.text(max_size=300), st.sampled_from(["day", "month", "none"]), st.integers(0, 4_000_000_000_000))
 def test_a_pattern_matches_every_index_of_its_rule(text: str, partition: str, milliseconds: int) -> None:
     rule = IndexRule(text[:200], partition)

@@ -6,6 +6,7 @@ That is where the rules apply, to each connection by itself: of two, one may hav
 
 from collections.abc import Callable
 from functools import partial
+from socket import socket
 from threading import Lock
 from typing import Any
 
@@ -16,6 +17,9 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 IDLE_S = 60.0
 # A connection keeps the address it was opened to: replaced in time, it follows DNS.
 MAX_AGE_S = 600.0
+# Each address of a host is tried in its turn, and where a firewall swallows packets none says no: a domain in three
+# zones has three. A SYN is repeated after a second.
+CONNECT_S = 3.0
 
 
 class Keeping:
@@ -57,6 +61,16 @@ class _Kept(HTTPConnection):
         super().connect()
         self._keeping.count()
         self._opened = self._used = self._keeping.clock()
+
+    def _new_conn(self) -> socket:
+        """Of the request's time an address has a part only; TLS and the answer have it whole."""
+        whole, self.timeout = self.timeout, CONNECT_S
+        try:
+            sock = super()._new_conn()
+        finally:
+            self.timeout = whole
+        sock.settimeout(whole)
+        return sock
 
     @property
     def is_connected(self) -> bool:

@@ -89,7 +89,7 @@ class IndexSetup:
         status, answer = self._ask("GET", f"{TEMPLATES}/{self._prefix}*")
         if status == 404:
             return set()
-        if status != 200:
+        if status != 200 or not isinstance(answer, dict):  # what is no OpenSearch may answer, too
             raise _refused("GET", TEMPLATES, status, answer)
         return {str(found["name"]) for found in answer["index_templates"]}
 

@@ -175,7 +175,8 @@ class Indexer:
         delivery = self._bulk.deliver(operations, deadline=deadline, tolerant=age_ms > TOLERANT_AFTER_MS)
         if delivery.rejected:
             self._bury(body, operations, records, delivery.rejected)
-        body.chunks = []
+        # Kept until the run ends is only where it came from: rules that drop make a list of each slice's other events.
+        body.chunks, body.origins = [], [origin._replace(events=()) for origin in body.origins]
         return delivery
 
     def _bury(

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote, urlencode
 
 import boto3
@@ -84,6 +84,17 @@ class _Verbatim(Serializer):
 
     def loads(self, data: Any) -> Any:
         return data
+
+
+class _Plain(Urllib3HttpConnection):
+    """Hands every answer on as it came: not all are OpenSearch's, and what stands before it answers in HTML or text."""
+
+    def perform_request(self, *args: Any, **options: Any) -> Any:
+        status, _, text = super().perform_request(*args, **options)
+        return status, {}, text
+
+    def _raise_error(self, status_code: int, raw_data: str | bytes, content_type: str | None = None) -> NoReturn:
+        raise TransportError(status_code, raw_data, None)
 
 
 class SearchClient:
@@ -182,7 +193,7 @@ class SearchClient:
         except OpenSearchConnectionError as error:
             raise ConnectionError(str(error.info)) from error
         except TransportError as error:
-            return int(error.status_code), _explain(error)
+            return int(error.status_code), error.error
         return 200, answer
 
     def _renewed(self, refused: Basic) -> bool:
@@ -207,7 +218,7 @@ class SearchClient:
         client = OpenSearch(
             hosts=[self._endpoint.url],
             http_auth=self._credentials,
-            connection_class=Urllib3HttpConnection,
+            connection_class=_Plain,
             pool_maxsize=self._connections,
             ssl_context=self._tls,
             serializers={"application/json": _Verbatim()},
@@ -245,8 +256,3 @@ def _verifying(ca_file: Path | None) -> ssl.SSLContext:
 def _pool(client: OpenSearch) -> HTTPConnectionPool:
     pool: HTTPConnectionPool = client.transport.get_connection().pool
     return pool
-
-
-def _explain(error: TransportError) -> str:
-    info = error.info
-    return info if isinstance(info, str) else msgspec.json.encode(info).decode()

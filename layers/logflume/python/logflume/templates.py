@@ -29,7 +29,8 @@ from logflume.sources.fields import declared
 
 Body = dict[str, Any]
 
-# Above what servers bring along (100); longer patterns win, so that `logs-app-eu-*` is not taken for `logs-app-*`.
+# Above what servers bring along (100); longer patterns win, so that `logs-app-eu-*` is not taken for `logs-app-*`. A
+# data stream's name counts as if it had `-*`, too: OpenSearch takes no two that match at the same priority.
 PRIORITY = 500
 
 # A mapping lives in the cluster's state, on every node: what a source may add to it (index.mapping.*.limit).
@@ -129,7 +130,7 @@ def _template(rule: IndexRule, sources: list[Source], options: Options) -> Body:
     pattern = index_pattern(rule)
     body: Body = {
         "index_patterns": [pattern],
-        "priority": PRIORITY + len(pattern),
+        "priority": PRIORITY + len(index_name(rule.prefix, "*")),
         "template": {"settings": {"index": _settings(options)}, "mappings": _mappings(sources)},
         "_meta": {"deployment": options.deployment, "sources": [source.name for source in sources]},
     }

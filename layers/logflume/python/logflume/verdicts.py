@@ -14,9 +14,14 @@ _OUTAGE_TYPES = frozenset(
         "authorization_exception",
     }
 )
+# One that says the document is at fault although its status is 500: a name with a thousand dots nests so deep.
+_DOCUMENT_TYPE = "stream_constraints_exception"
 _BLOCK_TYPE = "cluster_block_exception"
 # What a Serverless collection of another type than SEARCH says to every document (an illegal_argument_exception).
 _IDS_REFUSED = "Document ID is not supported"
+# What a server says to every request where `rest.action.multi.allow_explicit_index` is false, an option of Amazon
+# OpenSearch Service (an illegal_argument_exception).
+_INDICES_REFUSED = "explicit index in bulk is not allowed"
 
 
 class Verdict(Enum):
@@ -71,6 +76,8 @@ def verdict(item: ItemAnswer) -> Verdict:
         return Verdict.RETRY if item.status == 429 else Verdict.BLOCKED
     if kind in _OUTAGE_TYPES or (item.error and item.error.reason.startswith(_IDS_REFUSED)):
         return Verdict.OUTAGE
+    if kind == _DOCUMENT_TYPE:
+        return Verdict.REJECTED
     if 200 <= item.status < 300:
         return Verdict.CREATED
     if item.status == 409:
@@ -99,6 +106,7 @@ def items_of(text: str, count: int) -> list[ItemAnswer] | None:
 def blames_the_body(text: str) -> bool:
     """Whether a 400 is OpenSearch's own about what the body holds; a wrong path or a proxy names no error type."""
     try:
-        return bool(_refusal.decode(text).error.type)
+        error = _refusal.decode(text).error
     except (msgspec.DecodeError, UnicodeError):
         return False
+    return bool(error.type) and error.reason != _INDICES_REFUSED
