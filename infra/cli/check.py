@@ -23,8 +23,8 @@ def check(
 ) -> None:
     """Validate a configuration: every problem with its place, or the sources in the order in which they are asked.
 
-    For each KEY it says which source takes the object; one that none takes would be skipped. Grok patterns that are
-    legal but likely to be slow are warned of on standard error.
+    For each KEY it says which source takes the object; one that none takes would be skipped. Patterns of grok and
+    multiline that are legal but likely to be slow are warned of on standard error.
 
     The exit status is 2 if the configuration is wrong, 0 otherwise, warnings or not.
     """
@@ -71,7 +71,14 @@ def _agree(sources: "Sources", index_prefix: str, config: Path) -> None:
 
 def _warnings(sources: "Sources") -> dict[str, list[str]]:
     """By source, what is legal but likely to be slow."""
+    from logflume.framing.multiline import MultilineOptions
     from logflume.parsing import grok
+    from logflume.parsing.grok_risks import risks
 
-    found = {one.name: grok.warnings(one.parser) for one in sources if isinstance(one.parser, grok.Grok)}
+    found: dict[str, list[str]] = {}
+    for one in sources:
+        texts = grok.warnings(one.parser) if isinstance(one.parser, grok.Grok) else []
+        # The reader matches these without a time limit. They see 1 KiB of a line, so where they begin does not matter.
+        patterns = (one.framing.start, one.framing.continuation) if isinstance(one.framing, MultilineOptions) else ()
+        found[one.name] = [*texts, *(f"{text!r}: {risk}" for text in patterns for risk in risks(text, anchored=True))]
     return {name: texts for name, texts in found.items() if texts}

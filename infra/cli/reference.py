@@ -63,9 +63,9 @@ logflume presets aws.cloudtrail    # what a preset says; without a name, which t
 ```
 
 Nothing is lost on the way: an event that its parser does not take becomes `message`, tagged `_parse_failure`; a time
-that cannot be read gives way to the object's LastModified, with the tag `_timestamp_unparsed`; a processor that fails
-leaves the event as it was, with the tag `_processor_failure`. Only `drop_event` and `keep` drop events, and these are
-counted.
+that cannot be read gives way to the object's LastModified, with the tag `_timestamp_unparsed`, one that is not where
+the source says with `_timestamp_missing`; a processor that fails leaves the event as it was, with the tag
+`_processor_failure`. Only `drop_event` and `keep` drop events, and these are counted.
 
 The examples are settings of one source, without its `name` and `match` where they do not matter. Below them stand a
 sample of a log and the documents that it becomes, without `log` (file, offset and object) and without `@timestamp`
@@ -75,7 +75,8 @@ where that is the object's LastModified. A test runs each of them.
 _PRESETS = """\
 A source that says `preset = "aws.alb"` begins with that preset's settings; what it says itself comes first. It takes
 the keys of this table unless it says `match`; where there are none, it has to. What AWS delivers under keys of its own
-is in `infra/config/pipeline.toml` already.
+is in `infra/config/pipeline.toml` already. A `timestamp` that names no `field` changes the preset's only in what it
+says: `timestamp = { zone = "Europe/Berlin" }`.
 """
 
 

@@ -28,6 +28,7 @@ numbers = count()
 ODDITIES = {
     "a key twice": b'{"a":1,"a":2}',
     "a key twice, deeper": b'{"o":{"a":1,"a":"x"}}',
+    "our key once": b'{"@timestamp":"2026-11-21T07:24:59.5Z","level":"info"}',
     "our key twice": b'{"@timestamp":"2026-11-21T07:25:00Z","@timestamp":"2026-11-20T07:25:00Z"}',
     "a huge integer": b'{"n":' + b"9" * 400 + b"}",
     "an integer over 64 bits": b'{"n":18446744073709551616}',

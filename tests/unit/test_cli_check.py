@@ -90,6 +90,15 @@ def test_slow_patterns_are_warned_of(written: Write, capsys: pytest.CaptureFixtu
     assert "wildcards" in json.loads(capsys.readouterr().out)["warnings"]["web"][0]
 
 
+def test_a_slow_pattern_of_multiline_is_warned_of(written: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line that begins like a beginning and is none would keep a reader until it is ended."""
+    framing = r"""{ type = "multiline", start = '^\[', continuation = '^(\w+\s?)*:' }"""
+    path = written(f'[[source]]\nname = "a"\nmatch = ["**"]\nparser = "text"\nframing = {framing}\n')
+    assert call("check", "--config", path, "--json") == 0
+    (warning,) = json.loads(capsys.readouterr().out)["warnings"]["a"]
+    assert warning.startswith(r"'^(\\w+\\s?)*:': nested quantifiers")
+
+
 def test_json_holds_sources_and_keys(written: Write, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("check", "--config", written(GOOD), "--json", "drop/x.json", "nothing") == 0
     answer = json.loads(capsys.readouterr().out)

@@ -299,7 +299,7 @@ def test_s3_access() -> None:
     has(found[2], {"user_agent.original": 'Mozilla "quoted" agent', "error.code": "NoSuchKey", "host_id": None})
     has(
         found[3],
-        {"http.request.referrer": None, "turn_around_time": 2, "extra": "eu-central-1 new", "acl_required": None},
+        {"http.request.referrer": None, "turn_around_time": 2, "source_region": "eu-central-1", "extra": "new"},
     )
 
 
@@ -369,10 +369,14 @@ def test_cloudfront() -> None:
 
 
 def test_cloudfront_with_other_fields() -> None:
-    first, second = documents("aws.cloudfront", "cloudfront.fewer.log")
-    assert times([first, second]) == ["2026-11-20T08:15:32Z", "2026-11-20T08:15:33Z"]
-    has(first, {"source.geo.country_iso_code": "DE", "source.as.number": 64496, "timestamp-ms": 1795162532123})
-    has(second, {"http.response.status_code": 404, "source.ip": None})
+    found = documents("aws.cloudfront", "cloudfront.fewer.log")
+    assert times(found) == [
+        *("2026-11-20T08:15:32Z", "2026-11-20T08:15:33Z", "2026-11-20T08:15:34.123Z", "2026-11-20T08:15:35Z")
+    ]
+    has(found[0], {"source.geo.country_iso_code": "DE", "source.as.number": 64496, "timestamp-ms": 1795162532123})
+    has(found[1], {"http.response.status_code": 404, "source.ip": None})
+    has(found[2], {"source.ip": "192.0.2.6", "timestamp-ms": None})
+    has(found[3], {"source.ip": "192.0.2.7", "timestamp": None})
 
 
 def test_waf() -> None:

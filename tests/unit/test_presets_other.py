@@ -13,6 +13,7 @@ import pytest
 from logflume import framing, sources
 from logflume.batch import Header
 from logflume.documents import Documents
+from logflume.parsing.time_formats import TimestampRule
 from logflume.rules import Rulebook
 from logflume.sources import Source, files
 from tests.fakes import headers
@@ -146,6 +147,29 @@ def test_a_zone_can_be_given_to_times_without(tmp_path: Path) -> None:
     )
     found = given(load(tmp_path, "nginx.error", more), b"2026/11/21 07:25:00 [notice] 1#2: start")
     assert found["@timestamp"] == "2026-11-21T06:25:00Z"
+
+
+@pytest.mark.parametrize(
+    ("preset", "line"),
+    [
+        ("nginx.error", b"2026/11/21 07:25:00 [notice] 1#2: start"),
+        ("apache.error", b"[Sat Nov 21 07:25:00 2026] [notice] start"),
+        ("syslog", b"Nov 21 07:25:00 host app: start"),
+        ("java", b"2026-11-21 07:25:00 INFO start"),
+        ("python", b"2026-11-21 07:25:00 INFO start"),
+    ],
+)
+def test_a_zone_alone_leaves_the_rest_of_the_timestamp_as_the_preset_says(
+    tmp_path: Path, preset: str, line: bytes
+) -> None:
+    found = given(load(tmp_path, preset, 'timestamp = { zone = "Europe/Berlin" }\n'), line)
+    assert (found["@timestamp"], "timestamp" in found) == ("2026-11-21T06:25:00Z", False)
+
+
+def test_a_timestamp_that_names_a_field_is_all_its_own(tmp_path: Path) -> None:
+    configured = load(tmp_path, "json.lines", 'timestamp = { field = "ts", formats = ["epoch_s"] }\n')
+    assert given(configured, b'{"time":"2026-11-20T00:00:00Z","ts":1795245899}')["@timestamp"] == "2026-11-21T07:24:59Z"
+    assert configured.named("it").timestamp == TimestampRule(field="ts", formats=("epoch_s",))
 
 
 def test_stack_traces_stay_together_wherever_the_steps_end(tmp_path: Path) -> None:

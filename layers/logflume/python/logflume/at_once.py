@@ -67,10 +67,11 @@ class JsonLines:
         return Found(b"},", [[line[1:] for line in events]], times, b"\n")
 
     def _moment(self, values: tuple[Any, ...], reference_ms: int) -> Moment | None:
-        """The moment; an own `@timestamp` may stand only where it says the same in the same words."""
+        """The moment; None of a line with an own `@timestamp`: beside ours, OpenSearch refuses it as there twice."""
+        if values[self._own] is not UNSET:
+            return None
         value = next((one for one in values[: self._count] if one is not UNSET), None)
-        found, own = self._read(value, reference_ms), values[self._own]
-        return found if found and (own is UNSET or own == found[1]) else None
+        return self._read(value, reference_ms)
 
 
 class JsonMembers:
@@ -207,7 +208,7 @@ def build(source: Source, parser: Parser) -> JsonLines | JsonMembers | Rows | No
         return None
     if isinstance(parser, json_members.JsonParser):
         taken = COLLIDING.intersection(new for _, new, _ in parser.names)
-        if taken or any("." in name for (name,) in rule.alternatives):
+        if taken or any("." in name or name == METADATA for (name,) in rule.alternatives):
             return None
         return JsonLines(rule) if source.parser == "json" and rule.keep else JsonMembers(parser, rule)
     if not isinstance(parser, grok.GrokParser):

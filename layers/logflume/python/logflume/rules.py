@@ -17,6 +17,7 @@ from logflume.sources.source import Parsing, Source
 
 PARSE_FAILURE = "_parse_failure"
 UNPARSED_TIMESTAMP = "_timestamp_unparsed"
+MISSING_TIMESTAMP = "_timestamp_missing"
 # Named with a dot: it can be put whatever the event's own `log` is, and OpenSearch makes no difference.
 FAILURE_FIELD = "log.parse_failure"
 ORIGINAL = "event.original"
@@ -74,6 +75,8 @@ class Rules:
     def _date(self, members: dict[str, Any], tags: list[str], reference_ms: int) -> Moment | None:
         places = [(members, self._first)] if self._first in members else self._places(members)
         if not places:
+            if json_lines.TIMESTAMP not in members:
+                tags.append(MISSING_TIMESTAMP)
             return None
         values = [holder[name] for holder, name in places]
         moment = self._read(values[0] if len(values) == 1 else " ".join(map(str, values)), reference_ms)

@@ -68,6 +68,9 @@ def _source(given: dict[str, Any]) -> Source:
             settings[_ADDED] = [*begun[_ADDED], *given[_ADDED]]
         if isinstance(begun.get("fields"), dict) and isinstance(given.get("fields"), dict):
             settings["fields"] = dict((*flattened(begun["fields"]), *flattened(given["fields"])))
+        rule, own = begun.get("timestamp"), given.get("timestamp")
+        if isinstance(rule, dict) and isinstance(own, dict) and "field" not in own:
+            settings["timestamp"] = {**rule, **own}
     try:
         return msgspec.convert(settings, Source)
     except msgspec.ValidationError as error:
