@@ -181,7 +181,13 @@ def test_clients_find_the_server_that_they_look_for() -> None:
     about = w.ask("GET", "/")
     assert said(about)["version"]["distribution"] == "opensearch"
     assert about.headers["x-elastic-product"] == "Elasticsearch"
+    # Of a server of 7.0 to 7.13, Logstash and Elasticsearch's clients of 7.14 to 7.17 ask for both of these.
+    assert said(about)["version"]["number"] == "7.10.2"
+    assert said(about)["version"]["build_flavor"] == "default"
+    assert said(about)["tagline"] == "You Know, for Search"
     head = w.ask("HEAD", "/")
     assert (head.status, head.body) == (200, b"")
     assert said(w.ask("GET", "/_cluster/health"))["status"] == "green"
+    # Beats from 7.13 on know these types and states only, and send nothing without.
+    assert said(w.ask("GET", "/_license"))["license"] == {"uid": "logflume", "type": "basic", "status": "active"}
     assert w.ask("PUT", "/app/_bulk", lines({"create": {}}, {"n": 0})).status == 200

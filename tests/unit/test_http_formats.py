@@ -113,6 +113,29 @@ def test_times_within_a_record_become_text() -> None:
     assert found.bad == {0: "a map, or a time, that JSON cannot say"}
 
 
+def test_binary_that_is_text_becomes_text() -> None:
+    # As Fluentd sends what it has read: Ruby packs strings of no known encoding as binary, whatever they hold.
+    record = {b"message": "grüße".encode(), "list": [b"a", 1, {"deep": b"b"}], "latin": b"gr\xfc", "n": 7}
+    assert json.loads(msgpack_records(msgpack.packb(record)).events[0]) == {
+        "message": "grüße",
+        "list": ["a", 1, {"deep": "b"}],
+        "latin": "Z3L8",
+        "n": 7,
+    }
+
+
+def test_fluent_bits_marks_of_groups_are_no_events() -> None:
+    def pair(seconds: int, record: object) -> bytes:
+        return bytes(msgpack.packb([[msgpack.ExtType(0, struct.pack(">II", seconds % 2**32, 0)), {}], record]))
+
+    # Since 3.1, around what came as OpenTelemetry; some builds write all arrays with a length of 32 bits.
+    begin, end = pair(-1, {"resource": {"a": 1}}), pair(-2, {})
+    log, wide = pair(1_700_000_000, {"log": "x"}), b"\xdd\0\0\0\x02" * 2
+    found = msgpack_records(begin + log + end + wide + begin[2:] + log)
+    assert (found.events, found.bad) == ([b'{"@timestamp":"2023-11-14T22:13:20.000Z","log":"x"}'] * 2, {})
+    assert found.offsets == [len(begin), len(begin + log + end + wide + begin[2:])]
+
+
 @pytest.mark.parametrize("when", [-1, 1e300, float("nan"), float("inf"), True, None, [], {}, "x", 2**63, b"1"])
 def test_a_time_that_is_none_leaves_the_record_as_it_is(when: object) -> None:
     assert msgpack_records(msgpack.packb([when, {"log": "x"}])).events == [b'{"log":"x"}']

@@ -107,6 +107,7 @@ def test_an_unknown_coding_is_refused_with_those_that_are_known() -> None:
         (NDJSON, b"{}" + b"\n" * 1_000_000),
         ("text/plain", b"x\n" * 1_000_000),
         ("application/msgpack", b"\x80" * 1_000_000),
+        ("application/msgpack", b"\x92\x92\xd7\0\xff\xff\xff\xff\0\0\0\0\x80\x80" * 100_000),
     ],
 )
 def test_a_million_empty_records_are_refused_before_they_cost_memory(kind: str, body: bytes) -> None:
@@ -217,6 +218,7 @@ NESTING = {
     "arrays": lambda count: b"\x81\xa1a\xdd" + count.to_bytes(4) + b"\x90" * count,
     "maps": lambda count: b"\x81\xa1a\xdd" + count.to_bytes(4) + b"\x80" * count,
     "times": lambda count: b"\x81\xa1a\xdd" + count.to_bytes(4) + (b"\xd7\x00" + bytes(8)) * count,
+    "binaries": lambda count: b"\x81\xa1a\xdd" + count.to_bytes(4) + b"\xc4\x01\xff" * count,
 }
 
 

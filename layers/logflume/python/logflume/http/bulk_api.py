@@ -153,6 +153,8 @@ def _refused(action: Action, reason: str) -> dict[str, Any]:
 
 # What a client is told of the "server" that it talks to. 7.10.2 is what OpenSearch itself calls itself to old clients
 # (compatibility.override_main_response_version): shippers of Elasticsearch's and OpenSearch's both go on with it.
+# Of servers up to 7.13, Logstash and Elasticsearch's own clients of 7.14 to 7.17 want this build flavor and tagline;
+# OpenSearch's clients look at the distribution.
 ABOUT: Mapping[str, Any] = {
     "name": "logflume",
     "cluster_name": "logflume",
@@ -160,6 +162,7 @@ ABOUT: Mapping[str, Any] = {
     "version": {
         "distribution": "opensearch",
         "number": "7.10.2",
+        "build_flavor": "default",
         "build_type": "zip",
         "build_hash": "unknown",
         "build_date": "2021-01-13T00:42:12Z",
@@ -168,7 +171,7 @@ ABOUT: Mapping[str, Any] = {
         "minimum_wire_compatibility_version": "6.8.0",
         "minimum_index_compatibility_version": "6.0.0-beta1",
     },
-    "tagline": "The OpenSearch Project: https://opensearch.org/",
+    "tagline": "You Know, for Search",
 }
 HEALTH: Mapping[str, Any] = {
     "cluster_name": "logflume",
@@ -178,5 +181,7 @@ HEALTH: Mapping[str, Any] = {
     "number_of_data_nodes": 1,
     "active_shards_percent_as_number": 100.0,
 }
-# Elasticsearch's own clients, from 7.14 on, talk to nobody without it.
+# Beats from 7.13 on, and Logstash's output for Elasticsearch, send nothing where there is none that is active.
+LICENSE: Mapping[str, Any] = {"license": {"uid": "logflume", "type": "basic", "status": "active"}}
+# Elasticsearch's own clients, from 8.0 on, talk to nobody without it.
 PRODUCT: Mapping[str, str] = {"x-elastic-product": "Elasticsearch"}

@@ -17,10 +17,11 @@ MAX_PARTS = 1000
 _ZSTD_WINDOW_LOG = 23  # RFC 9659: 8 MiB at most as a content coding
 _GZIP = 31  # zlib's window bits: 15, with gzip's header and trailer
 
-# What bytes that are no text become where they are taken for it, as a front of Lambda may do with application/json.
+# What bytes that are no text become where they are taken for it, as a front of Lambda may do with application/json
+# and text/*.
 _REPLACED = "\ufffd".encode()
 _MAGIC_BYTES = 8
-_AS_TEXT = "it was taken for text on its way; under application/x-ndjson it comes as bytes"
+_AS_TEXT = "it was taken for text on its way: send it uncompressed, or what is JSON as application/x-ndjson"
 
 ACCEPTED = "gzip, zstd"
 _DAMAGE: tuple[type[Exception], ...] = (isal_zlib.error, zstd.ZstdError)  # type: ignore[assignment]

@@ -64,7 +64,7 @@ _REFUSALS = {
     "405": _error("Another method is allowed here"),
     "413": _error(
         f"Over {BODY_MAX_BYTES} bytes decoded (6 MB as sent), {MAX_RECORDS} records, an inflation ratio of 500, "
-        f"{MAX_BUILT} arrays, maps and times in MsgPack, or {ANSWER_MAX_BYTES} bytes of answer (`_bulk`)"
+        f"{MAX_BUILT} arrays, maps, times and binaries in MsgPack, or {ANSWER_MAX_BYTES} bytes of answer (`_bulk`)"
     ),
     "415": _error("Another content type or coding"),
     "422": _error("The Idempotency-Key came with another body before"),
@@ -164,6 +164,7 @@ DOCUMENT = msgspec.json.encode(
                 "head": {"summary": "Whether somebody answers", "operationId": "ping", "responses": _PINGED},
             },
             "/_cluster/health": {"get": {"summary": "Green", "operationId": "health", "responses": _SAID}},
+            "/_license": {"get": {"summary": "Active", "operationId": "license", "responses": _SAID}},
             PATH: {
                 "get": {
                     "summary": "This document",

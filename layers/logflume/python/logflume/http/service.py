@@ -68,6 +68,7 @@ class Service:
         self._indices = bulk_api.Indices(sources, index_prefix)
         about = partial(_say, {**bulk_api.ABOUT})
         health = partial(_say, {**bulk_api.HEALTH})
+        license_ = partial(_say, {**bulk_api.LICENSE})
         bulk = {"POST": self._bulk, "PUT": self._bulk}
         self._routes: list[tuple[re.Pattern[str], Mapping[str, _Route]]] = [
             (re.compile(pattern), methods)
@@ -78,6 +79,7 @@ class Service:
                 (r"(?:/(?P<index>[^/_\ud800-\udfff][^/\ud800-\udfff]{0,254}))?/_bulk", bulk),
                 (r"/", {"GET": about, "HEAD": about}),
                 (r"/_cluster/health", {"GET": health}),
+                (r"/_license", {"GET": license_}),
                 (re.escape(openapi.PATH), {"GET": _describe}),
             )
         ]
