@@ -1,6 +1,6 @@
 """Alarms: one for each way in which ingest can fail, and the topic that they call."""
 
-from aws_cdk import Aws, Duration, RemovalPolicy
+from aws_cdk import ArnFormat, Aws, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
@@ -31,9 +31,7 @@ class Alarms(Construct):
         super().__init__(scope, name)
         given = settings.alarm_topic_arn
         self.topic: sns.ITopic = (
-            sns.Topic.from_topic_arn(self, "Topic", given)
-            if given
-            else sns.Topic(self, "Topic", master_key=encryption.key or _key(self), enforce_ssl=True)
+            sns.Topic.from_topic_arn(self, "Topic", given) if given else _topic(self, settings, encryption)
         )
         call = actions.SnsAction(self.topic)
         for alarm in alarms(http=settings.http_source):
@@ -76,6 +74,28 @@ def _watched(alarm: Alarm, resources: Resources) -> cloudwatch.IMetric:
         period=Duration.seconds(PERIOD_S),
         label=alarm.name,
     )
+
+
+def _topic(scope: Construct, settings: Settings, encryption: Encryption) -> sns.Topic:
+    """The deployment's own. A policy, here the refusal of plain HTTP, replaces SNS's default one, by which alarms of
+    the same account could publish: they are let in by name."""
+    topic = sns.Topic(scope, "Topic", master_key=encryption.key or _key(scope), enforce_ssl=True)
+    ours = Stack.of(scope).format_arn(
+        service="cloudwatch",
+        resource="alarm",
+        resource_name=f"{settings.deployment}-*",
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
+    topic.add_to_resource_policy(
+        iam.PolicyStatement(
+            sid="Alarms",
+            principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+            actions=["sns:Publish"],
+            resources=[topic.topic_arn],
+            conditions={"ArnLike": {"aws:SourceArn": ours}},
+        )
+    )
+    return topic
 
 
 def _key(scope: Construct) -> kms.Key:

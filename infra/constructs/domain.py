@@ -38,7 +38,10 @@ SIZES = {
     "production": Size("r7g.xlarge.search", 3, 1024, 250, "m7g.large.search"),
 }
 MANAGERS = 3  # one is elected by a majority, so three are the fewest that survive the loss of one
-GP3_IOPS = 3_000  # included in the price of a volume
+# Included in the price of a gp3 volume, whichever is more; with fewer, OpenSearch Service refuses the domain
+# (LimitExceededException, "IOPS must be between 15000 and 20000" for 5 TB).
+GP3_IOPS = 3_000
+GP3_IOPS_GIB = 3
 
 
 class Domain(Construct):
@@ -53,6 +56,7 @@ class Domain(Construct):
     ) -> None:
         super().__init__(scope, name)
         size = SIZES[settings.opensearch_domain]
+        disk_gib = settings.opensearch_domain_gib or size.disk_gib
         groups = {kind: log_group(self, kind.title().replace("_", ""), settings, encryption) for kind in LOGS}
         self._domain = opensearch.CfnDomain(
             self,
@@ -62,8 +66,8 @@ class Domain(Construct):
             ebs_options=opensearch.CfnDomain.EBSOptionsProperty(
                 ebs_enabled=True,
                 volume_type="gp3",
-                volume_size=settings.opensearch_domain_gib or size.disk_gib,
-                iops=GP3_IOPS,
+                volume_size=disk_gib,
+                iops=max(GP3_IOPS, GP3_IOPS_GIB * disk_gib),
                 throughput=size.throughput_mib_s,
             ),
             encryption_at_rest_options=opensearch.CfnDomain.EncryptionAtRestOptionsProperty(

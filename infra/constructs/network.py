@@ -7,6 +7,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.config.settings import Settings
+from infra.constructs.removal import removal_policy
 
 HTTPS = 443
 
@@ -63,6 +64,9 @@ class Network(Construct):
                 for port in sorted({HTTPS, settings.opensearch_port})
             ],
         )
+        if settings.opensearch_domain:
+            # What a domain that stays is in cannot be deleted.
+            group.apply_removal_policy(removal_policy(settings))
         ec2.CfnSecurityGroupIngress(
             self,
             "FromItself",

@@ -79,8 +79,11 @@ class PipelineFunction(Construct):
             reserved_concurrent_executions=concurrency,
             log_group=self.log_group,
             logging_format=lambda_.LoggingFormat.JSON,
-            # Lambda drops what is below its own level, so it must be the one that the logger has.
-            application_log_level_v2=_LEVELS[settings.log_level],
+            # Lambda drops what is below its own level, and takes lines without one for INFO: those with the metrics,
+            # and the runtime's about crashes. What is between INFO and `log_level` the logger drops itself.
+            application_log_level_v2=lambda_.ApplicationLogLevel.DEBUG
+            if settings.log_level == "DEBUG"
+            else lambda_.ApplicationLogLevel.INFO,
             environment={
                 "LOGFLUME_DEPLOYMENT": settings.deployment,
                 "POWERTOOLS_SERVICE_NAME": service,
@@ -104,11 +107,3 @@ class PipelineFunction(Construct):
                 wildcard(self, "*"),
                 "Lambda makes a function's network interfaces with its role; they have no ARN before they are there",
             )
-
-
-_LEVELS = {
-    "DEBUG": lambda_.ApplicationLogLevel.DEBUG,
-    "INFO": lambda_.ApplicationLogLevel.INFO,
-    "WARNING": lambda_.ApplicationLogLevel.WARN,
-    "ERROR": lambda_.ApplicationLogLevel.ERROR,
-}

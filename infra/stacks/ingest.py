@@ -71,6 +71,9 @@ class IngestStack(Stack):
             # No index may come into being before its template.
             setup = IndexSetup(self, "IndexSetup", settings, ground=ground, search=search)
             indexer.node.add_dependency(setup.resource)
+            if network:
+                # It answers CloudFormation through the VPC's ways out: they are there before it, and go after it.
+                setup.resource.node.add_dependency(network)
         # What the reader and the HTTP source write, the indexer must be able to read: it is deployed first.
         reader.function.node.add_dependency(indexer.function)
         if http:

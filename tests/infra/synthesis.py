@@ -91,6 +91,10 @@ class Synthesised:
         """The properties of the resource at `path`, every reference shown as text."""
         return self.shown(self.resources[path]["Properties"])
 
+    def dependencies(self, path: str) -> set[str]:
+        """What is made before the resource at `path`, and deleted after it, by its `DependsOn`."""
+        return {self._paths[name] for name in self.resources[path].get("DependsOn", [])}
+
     def outputs(self) -> dict[str, str]:
         return {key: self.shown(output["Value"]) for key, output in self.template["Outputs"].items()}
 

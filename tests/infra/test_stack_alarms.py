@@ -145,9 +145,23 @@ def test_the_topic_is_encrypted_with_a_key_that_cloudwatch_may_use(stack: Synthe
 
 
 def test_the_topic_refuses_plain_http(stack: Synthesised) -> None:
-    [statement] = stack.properties("Alarms/Topic/Policy")["PolicyDocument"]["Statement"]
-    assert (statement["Effect"], statement["Principal"], statement["Action"]) == ("Deny", "*", "sns:Publish")
+    statements = stack.properties("Alarms/Topic/Policy")["PolicyDocument"]["Statement"]
+    [statement] = [each for each in statements if each["Effect"] == "Deny"]
+    assert (statement["Principal"], statement["Action"]) == ("*", "sns:Publish")
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_a_topic_that_is_made_lets_the_alarms_publish(each_stack: Synthesised) -> None:
+    """Its policy takes the place of SNS's default one, which lets the account's alarms in: nobody would be called."""
+    for path in each_stack.of_type("AWS::SNS::Topic"):
+        statements = each_stack.properties(f"{path}/Policy")["PolicyDocument"]["Statement"]
+        [statement] = [each for each in statements if each["Effect"] == "Allow"]
+        assert statement["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+        assert (statement["Action"], statement["Resource"]) == ("sns:Publish", f"${{{path}}}")
+        [pattern] = statement["Condition"]["ArnLike"].values()
+        alarms = each_stack.of_type("AWS::CloudWatch::Alarm").values()
+        assert pattern == "arn:${AWS::Partition}:cloudwatch:${AWS::Region}:${AWS::AccountId}:alarm:logflume-*"
+        assert all(each["Properties"]["AlarmName"].startswith("logflume-") for each in alarms)
 
 
 def test_with_a_key_of_the_deployments_own_the_topic_uses_that(tmp_path: Path) -> None:

@@ -52,6 +52,15 @@ def test_production_survives_the_loss_of_a_zone(synthesised: Callable[[str], Syn
     assert (domain["EBSOptions"]["VolumeType"], domain["EBSOptions"]["Throughput"]) == ("gp3", 250)
 
 
+@pytest.mark.parametrize(("gib", "iops"), [(500, 3_000), (1_000, 3_000), (1_024, 3_072), (1_500, 4_500)])
+def test_a_larger_disk_has_the_operations_that_the_service_wants_for_it(
+    build_template: Callable[[dict[str, str]], Synthesised], gib: int, iops: int
+) -> None:
+    """It refuses a gp3 volume with fewer than 3 a GiB: LimitExceededException, "IOPS must be between …"."""
+    domain = build_template({"profile": "production", "opensearch_domain_gib": str(gib)}).properties("Search/Domain")
+    assert (domain["EBSOptions"]["VolumeSize"], domain["EBSOptions"]["Iops"]) == (gib, iops)
+
+
 def test_it_is_encrypted_at_rest_and_on_every_way(made: Synthesised) -> None:
     domain = made.properties("Search/Domain")
     assert domain["EncryptionAtRestOptions"]["Enabled"] is True

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.infra.synthesis import SECRET, Synthesised
+from tests.infra.synthesis import ENDPOINT, SECRET, Synthesised
 
 FUNCTIONS = ["Reader", "Indexer", "IndexSetup"]
 
@@ -53,6 +53,18 @@ def test_a_function_logs_json_to_a_group_that_forgets(stack: Synthesised, name: 
         "ApplicationLogLevel": "INFO",
     }
     assert stack.properties(f"{name}/Logs")["RetentionInDays"] == 30
+
+
+@pytest.mark.parametrize(("asked", "let_through"), [("DEBUG", "DEBUG"), ("WARNING", "INFO"), ("ERROR", "INFO")])
+def test_lambda_lets_the_metrics_through_at_every_log_level(
+    build_template: Callable[[dict[str, str]], Synthesised], asked: str, let_through: str
+) -> None:
+    """They are lines without a level, which count as INFO (Lambda guide, "Log-level filtering")."""
+    stack = build_template({"opensearch_endpoint": ENDPOINT, "log_level": asked})
+    for name in FUNCTIONS:
+        function = stack.properties(f"{name}/Function")
+        assert function["LoggingConfig"]["ApplicationLogLevel"] == let_through
+        assert function["Environment"]["Variables"]["POWERTOOLS_LOG_LEVEL"] == asked
 
 
 @pytest.mark.parametrize("part", [*(f"{name}/Function" for name in FUNCTIONS), "Layers/Dependencies"])

@@ -64,6 +64,29 @@ def test_what_the_functions_call_is_reached_without_a_nat_gateway(placed: Synthe
         assert (interface["SubnetIds"], interface["SecurityGroupIds"]) == (SUBNETS, [MADE])
 
 
+@pytest.mark.parametrize("variant", ["everything", "vpc"])
+def test_the_ways_out_are_there_before_the_index_setup_is_called_and_until_it_has_answered(
+    synthesised: Callable[[str], Synthesised], variant: str
+) -> None:
+    """A custom resource answers through S3. CloudFormation deletes at once what nothing depends on."""
+    stack = synthesised(variant)
+    first = stack.dependencies("IndexSetup/Templates/Default")
+    ways = {path for path in stack.resources if path.startswith("Network/")}
+    assert set(endpoints(stack).values()) <= ways
+    assert ways <= first
+
+
+def test_the_security_group_stays_where_a_domain_in_it_stays(
+    placed: Synthesised, build_template: Callable[[dict[str, str]], Synthesised]
+) -> None:
+    group, domain = placed.resources["Network/SecurityGroup"], placed.resources["Search/Domain"]
+    for policy in ("DeletionPolicy", "UpdateReplacePolicy"):
+        assert group[policy] == domain[policy]
+    network = {"vpc_id": "vpc-01234567", "vpc_subnet_ids": "subnet-01234567"}
+    without = build_template({"opensearch_endpoint": ENDPOINT} | network)
+    assert "DeletionPolicy" not in without.resources["Network/SecurityGroup"]
+
+
 def test_a_password_is_fetched_through_an_endpoint_too(build_template: Callable[[dict[str, str]], Synthesised]) -> None:
     network = {"vpc_id": "vpc-01234567", "vpc_subnet_ids": "subnet-01234567", "vpc_route_table_ids": "rtb-01234567"}
     secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:search-AbCdEf"

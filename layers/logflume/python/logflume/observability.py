@@ -1,6 +1,7 @@
 """Observability: the functions' structured log and metrics, the same in each."""
 
 import logging
+import os
 
 from aws_lambda_powertools import Logger, Metrics
 
@@ -16,4 +17,8 @@ def observe() -> tuple[Logger, Metrics]:
         logging.getLogger(name).setLevel(logging.WARNING)
     metrics = Metrics()
     metrics.set_default_dimensions(deployment=variable("DEPLOYMENT"))
-    return Logger(), metrics
+    logger = Logger()
+    if level := os.environ.get("POWERTOOLS_LOG_LEVEL"):
+        # Powertools prefers Lambda's own level, which has to stay low enough for the metrics.
+        logging.getLogger(logger.name).setLevel(level)
+    return logger, metrics
