@@ -90,7 +90,7 @@ def audit(
             )
 
         done = _audit(found, start, selected)
-    except CommandError as error:
+    except LogflumeError as error:
         raise CannotRun(str(error)) from error
     except Exception as error:
         if type(error).__module__.startswith(("botocore", "boto3")):

@@ -10,7 +10,8 @@ import typer
 
 from infra.cli.deadletters import since_time
 from infra.cli.deployment import DEFAULT_NAME, Deployment, JsonOption, NameOption, TargetOption
-from infra.cli.terminal import err, out, plain, print_json
+from infra.cli.errors import CommandError
+from infra.cli.terminal import err, out, plain, print_json, printable
 
 if TYPE_CHECKING:
     from infra.cli.board import Board
@@ -88,5 +89,8 @@ def _show(drawn: "Board") -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise CommandError(f"{printable(str(path))}: {error.strerror}") from error
     err.print(plain(f"{path}: {len(data) / 1e3:,.0f} kB"), soft_wrap=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import typer
 
-from infra.cli.errors import CommandError, OpenSearchUnreachable
+from infra.cli.errors import CannotRun, CommandError, OpenSearchUnreachable
 from infra.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Deployment:
 
     @classmethod
     def find(cls, target: Target, name: str) -> Self:
-        """Read the stack's outputs. Raises `CommandError`: not deployed, not up, not let in, with what to do."""
+        """Read the stack's outputs. Raises `CannotRun`: not deployed, not up, not let in, with what to do."""
         import boto3
         from botocore.exceptions import BotoCoreError
 
@@ -92,7 +92,7 @@ class Deployment:
             session = boto3.Session(region_name=os.environ.get("AWS_REGION"))
             return cls(name, target, _outputs(session, None, target, name), session)
         except BotoCoreError as error:
-            raise CommandError(_explain(error, target)) from error
+            raise CannotRun(_explain(error, target)) from error
 
     def __getitem__(self, output: str) -> str:
         """The value of one of the stack's outputs."""
@@ -201,11 +201,11 @@ def _outputs(session: "boto3.Session", endpoint_url: str | None, target: Target,
     except ClientError as error:
         detail = error.response.get("Error", {})
         if detail.get("Code") == "ValidationError" and "does not exist" in detail.get("Message", ""):
-            raise CommandError(_not_deployed(target, name)) from error
-        raise CommandError(explain_refusal(error)) from error
+            raise CannotRun(_not_deployed(target, name)) from error
+        raise CannotRun(explain_refusal(error)) from error
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
     if missing := [key for key in REQUIRED_OUTPUTS if key not in outputs]:
-        raise CommandError(
+        raise CannotRun(
             f"the stack {name!r} ({stack['StackStatus']}) has no output {missing[0]}: it is not one of Logflume's, "
             "older than this command line, or its deployment failed; deploy it again"
         )

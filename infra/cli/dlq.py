@@ -14,6 +14,9 @@ from logflume.notifications import Message, ObjectRef, parse_event
 from logflume.table import Item
 
 HOLD_S = 600
+# Without waiting SQS asks some of its servers only, and a queue that is not empty may look so (API reference,
+# ReceiveMessage: short poll).
+WAIT_S = 1
 # SQS gives out ten messages a call: looking through more would take minutes.
 LIMIT = 5_000
 _PER_CALL = 10
@@ -79,6 +82,7 @@ def _receive(deployment: Deployment, count: int) -> Iterator[DeadMessage]:
         QueueUrl=deployment["DlqUrl"],
         MaxNumberOfMessages=count,
         VisibilityTimeout=HOLD_S,
+        WaitTimeSeconds=WAIT_S,
         MessageAttributeNames=["All"],
     )
     for found in answer.get("Messages", []):

@@ -116,9 +116,11 @@ class Drain:
         return progress + messages, f"{number(leased, 'object')} being read, {number(messages, 'message')} in flight"
 
     def _read_last(self) -> "list[Item]":
-        """The objects read last, as far back as the stream keeps anything."""
+        """The objects read last, as far back as the stream keeps anything and no index was deleted with age."""
         summary = self._deployment.kinesis.describe_stream_summary(StreamName=self._deployment["StreamName"])
         kept_s = summary["StreamDescriptionSummary"]["RetentionPeriodHours"] * 3_600
+        if days := int(self._deployment.outputs.get("IndexRetentionDays") or 0):
+            kept_s = min(kept_s, days * 86_400)
         since_ms = (self._clock() - kept_s) * 1000
         recent = (
             item

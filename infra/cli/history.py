@@ -12,6 +12,7 @@ from infra.cli.deployment import Deployment
 from infra.cli.errors import CommandError
 from infra.cli.named import objects_named, shown_name
 from infra.cli.terminal import duration, number, out, plain, printable, size
+from logflume.ledger import TRAIL_BYTES
 
 if TYPE_CHECKING:
     from infra.cli.census import Letters, Tally
@@ -46,8 +47,10 @@ class History:
     @property
     def claims(self) -> list[Claimed]:
         """Who read it when; of a long history its newest end."""
-        whole = (part.split(":") for part in str(self.item.get("trail", "")).split())
-        return [Claimed(*map(int, numbers)) for numbers in whole if len(numbers) == 3]
+        trail = str(self.item.get("trail", ""))
+        # The first of a trail that was shortened may be cut in any place.
+        whole = trail.split()[len(trail) >= TRAIL_BYTES :]
+        return [Claimed(*map(int, part.split(":"))) for part in whole]
 
     @property
     def advice(self) -> str:

@@ -2,7 +2,7 @@
 
 Order of a retry, so that a crash anywhere loses nothing and the same command goes on: the ledger lets the object be
 claimed, the queue gets a message for it, the DLQ loses the one about it. An object that is open in the ledger and has
-no message is found by `--all-failed` like a failed one.
+no message but one in the DLQ is found by `--all-failed` like a failed one.
 """
 
 import sys
@@ -63,8 +63,9 @@ def retry(
     on its way. An object that was replaced since it failed is superseded: the reader will say so, and the newer object
     has a notification of its own.
 
-    With --all-failed, messages in the dead-letter queue about objects that the ledger does not know go back to the
-    queue as well.
+    With --all-failed, objects whose message the queue gave up, although they did not fail, are read again as well;
+    messages in the dead-letter queue about objects that the ledger does not know go back to the queue, and those about
+    objects that have ended by now are taken away.
 
     The exit status is 0 if everything asked for is on its way or needs nothing, 1 if something could not be retried,
     2 if the command could not begin.
@@ -77,26 +78,31 @@ def retry(
         found = Deployment.find(target, deployment)
     except CommandError as error:
         raise CannotRun(str(error)) from error
-    plans, unknown = _plans(found, objects or [], all_failed=all_failed)
-    wanted = [plan for plan in plans if plan.wanted]
-    strays = 0
+    strays = settled = 0
+    given_up: set[str] = set()
     if all_failed:
         with dlq.held(found) as messages:
             strays = len(_strays(found, messages))
+            settled = sum(_is_settled(found, message, set()) for message in messages)
+            given_up = {ref.id for message in messages for ref in message.objects if ref.pinned}
+    plans, unknown = _plans(found, objects or [], given_up, all_failed=all_failed)
+    wanted = [plan for plan in plans if plan.wanted]
     if not as_json:
-        _show_plans(found, plans, unknown, strays)
-    if dry_run or not (wanted or strays):
+        _show_plans(found, plans, unknown, strays, settled)
+    if dry_run or not (wanted or strays or settled):
         if as_json:
             print_json(_as_object(found, plans, unknown, strays, dry_run=dry_run))
         raise typer.Exit(1 if unknown else 0)
-    what = number(len(wanted), "object") + (f" and {number(strays, 'message')}" if strays else "")
+    counts = {"object": len(wanted), "message": strays + settled}
+    what = " and ".join(number(count, noun) for noun, count in counts.items() if count)
     if not yes and not typer.confirm(f"retry {what}?", err=True):
         raise typer.Exit(1)
     # Held before anything is sent: what a reader tells the DLQ from now on is news.
     with dlq.held(found) as messages:
         _send(found, wanted, from_start=from_start)
         asked_for = [message for message in messages if all_failed or any(message.about(p.item) for p in plans)]
-        removed = dlq.remove(found, (message for message in asked_for if _is_settled(found, message)))
+        sent = {str(plan.item["id"]) for plan in wanted if plan.outcome == SENT}
+        removed = dlq.remove(found, (message for message in asked_for if _is_settled(found, message, sent)))
         returned = _strays(found, messages) if all_failed else []
         for message in returned:
             found.sqs.send_message(QueueUrl=found["QueueUrl"], MessageBody=message.body)
@@ -109,7 +115,9 @@ def retry(
         raise typer.Exit(1)
 
 
-def _plans(deployment: Deployment, names: Iterable[str], *, all_failed: bool) -> tuple[list[Plan], list[str]]:
+def _plans(
+    deployment: Deployment, names: Iterable[str], given_up: set[str], *, all_failed: bool
+) -> tuple[list[Plan], list[str]]:
     """What to do with each object, and the names that nothing has."""
     items: dict[str, Item] = {}
     unknown: list[str] = []
@@ -121,7 +129,7 @@ def _plans(deployment: Deployment, names: Iterable[str], *, all_failed: bool) ->
         for item in [item for item in candidates if reopenable(item, now)] or candidates[:1]:
             items[str(item["id"])] = item
     if all_failed:
-        items = {str(item["id"]): item for item in _failed(deployment)}
+        items = {str(item["id"]): item for item in _failed(deployment, given_up)}
     with told("looking at objects") as tell, ThreadPoolExecutor(_THREADS) as pool:
         plans = []
         for plan in pool.map(lambda item: _plan(deployment, item), items.values()):
@@ -130,11 +138,15 @@ def _plans(deployment: Deployment, names: Iterable[str], *, all_failed: bool) ->
     return plans, unknown
 
 
-def _failed(deployment: Deployment) -> Iterator["Item"]:
-    """Objects that failed, and those that an earlier retry, killed, has opened and nobody has claimed since."""
+def _failed(deployment: Deployment, given_up: set[str]) -> Iterator["Item"]:
+    """Objects that failed, and those to be read that have no message in the queue.
+
+    An earlier retry, killed, has opened them and nobody has claimed them since; or the queue gave their message up,
+    after as many tries as it allows, for a reason outside the object, such as a stream that was out.
+    """
     yield from deployment.ledger.open_objects("failed")
     for item in deployment.ledger.open_objects("reading"):
-        if item.get("retried_ms") == item["updated_ms"]:
+        if item.get("retried_ms") == item["updated_ms"] or item["id"] in given_up:
             yield item
 
 
@@ -167,10 +179,13 @@ def _strays(deployment: Deployment, messages: Iterable[dlq.DeadMessage]) -> list
     return [message for message in messages if any(not (ref.pinned and ledger.get(ref.id)) for ref in message.objects)]
 
 
-def _is_settled(deployment: Deployment, message: dlq.DeadMessage) -> bool:
-    """Whether none of the objects that it is about needs anybody any more: they are done, or on their way again."""
+def _is_settled(deployment: Deployment, message: dlq.DeadMessage, sent: set[str]) -> bool:
+    """Whether none of the objects that it is about needs anybody any more: they have ended, or were sent just now.
+
+    Of one that is still to be read this message may be the only one left.
+    """
     items = [deployment.ledger.get(ref.id) if ref.pinned else None for ref in message.objects]
-    return bool(items) and all(item and item.get("open") != "failed" for item in items)
+    return bool(items) and all(item and (item["id"] in sent or "open" not in item) for item in items)
 
 
 def _send(deployment: Deployment, plans: list[Plan], *, from_start: bool) -> None:
@@ -189,7 +204,7 @@ def _send(deployment: Deployment, plans: list[Plan], *, from_start: bool) -> Non
             tell(f"{count:,} of {number(len(plans), 'object')}")
 
 
-def _show_plans(deployment: Deployment, plans: list[Plan], unknown: list[str], strays: int) -> None:
+def _show_plans(deployment: Deployment, plans: list[Plan], unknown: list[str], strays: int, settled: int) -> None:
     if plans:
         table = Table(box=None, header_style="dim", pad_edge=False)
         for title in ("object", "state"):
@@ -211,7 +226,9 @@ def _show_plans(deployment: Deployment, plans: list[Plan], unknown: list[str], s
         err.print("[red]unknown:[/red]", plain(f"the ledger has no object {name}"), soft_wrap=True)
     if strays:
         err.print(f"{number(strays, 'message')} in the dead-letter queue about objects that were never read")
-    if not (plans or strays or unknown):
+    if settled:
+        err.print(f"{number(settled, 'message')} in the dead-letter queue about objects that have ended since")
+    if not (plans or strays or settled or unknown):
         err.print("no object failed", style="dim")
 
 

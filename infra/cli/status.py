@@ -79,7 +79,7 @@ def status(
     items = _needing_somebody(found) if failed else found.ledger.objects()
     shown = newest(_counted(items, overview), None if every else ROWS)
     queues = {name: _queue(found, output) for name, output in (("queue", "QueueUrl"), ("dlq", "DlqUrl"))}
-    rates, alarms, now_ms = recent_rates(found), _alarms(found), int(time.time() * 1000)
+    rates, alarms, now_ms = _rates(found), _alarms(found), int(time.time() * 1000)
     if as_json:
         print_json(_as_object(found, overview, shown, queues, rates, alarms, now_ms))
         return
@@ -124,6 +124,16 @@ def _needing_somebody(deployment: Deployment) -> Iterable["Item"]:
     return deployment.ledger.open_objects("failed")
 
 
+def _rates(deployment: Deployment) -> Rates | None:
+    """How fast it goes; None where CloudWatch does not say."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        return recent_rates(deployment)
+    except (BotoCoreError, ClientError):
+        return None
+
+
 def _alarms(deployment: Deployment) -> "list[AlarmState] | None":
     """The deployment's alarms, those that ring first; None where nobody can say."""
     from botocore.exceptions import BotoCoreError, ClientError
@@ -148,7 +158,7 @@ def _queue(deployment: Deployment, output: str) -> dict[str, int]:
 
 
 def _lines(
-    overview: Overview, queues: dict[str, dict[str, int]], rates: Rates, now_ms: int, *, failed: bool
+    overview: Overview, queues: dict[str, dict[str, int]], rates: Rates | None, now_ms: int, *, failed: bool
 ) -> Iterable[str]:
     states = ", ".join(f"[{COLOURS.get(s, 'red')}]{count:,} {s}[/]" for s, count in overview.states.most_common())
     events = f"{number(overview.events, 'event')}, {size(overview.raw_bytes)} raw"
@@ -161,7 +171,8 @@ def _lines(
         f"[bold]queue[/bold]     {queue['visible']:,} waiting, {queue['in_flight']:,} in flight, "
         f"{queue['delayed']:,} delayed · dead-letter queue [{'red' if dlq else 'green'}]{dlq:,}[/]"
     )
-    yield f"[bold]indexed[/bold]   {rates} [dim](last {WINDOW_S // 60} minutes)[/dim]"
+    indexed = rates or "not known, CloudWatch does not answer"
+    yield f"[bold]indexed[/bold]   {indexed} [dim](last {WINDOW_S // 60} minutes)[/dim]"
 
 
 def _table(items: list["Item"], drop_folder: str, now_ms: int) -> Table:
@@ -191,7 +202,7 @@ def _as_object(
     overview: Overview,
     shown: list["Item"],
     queues: dict[str, dict[str, int]],
-    rates: Rates,
+    rates: Rates | None,
     alarms: "list[AlarmState] | None",
     now_ms: int,
 ) -> dict[str, Any]:
@@ -204,7 +215,7 @@ def _as_object(
         "bytes_raw": overview.raw_bytes,
         "oldest_unfinished_s": elapsed_s(oldest, now_ms) if oldest else None,
         **queues,
-        "indexed": rates.as_object(),
+        "indexed": rates.as_object() if rates else None,
         "alarms": None if alarms is None else [alarm.as_object() for alarm in alarms],
         "ledger": [item_object(item, now_ms) for item in shown],
     }

@@ -18,6 +18,7 @@ from infra.cli.main import app
 from infra.cli.rates import Rates
 from infra.cli.upload import PART_BYTES, SHA256
 from tests.fakes.deployment import Functions, fake_deployment
+from tests.fakes.event_sources import refused
 
 
 @pytest.fixture
@@ -264,6 +265,32 @@ def test_status_shows_the_ledger_newest_first_and_what_is_wrong(
         ("drop/logs/empty.log", "done", 0),
         ("drop/logs/web/access log+1.gz", "done", 3),
     }
+
+
+@pytest.mark.usefixtures("functions")
+def test_status_shows_what_it_knows_where_cloudwatch_does_not_answer(
+    deployment: Deployment, logs: Path, command: Any
+) -> None:
+    def refuse(**_: object) -> None:
+        raise refused("Throttling", "GetMetricData", "Rate exceeded")
+
+    deployment.cloudwatch.meta.events.register("before-call.cloudwatch", refuse)
+    command("drop", logs)
+    code, shown, _ = command("status")
+    assert (code, "3 done" in shown, "indexed   not known" in shown) == (0, True, True)
+    code, report, _ = command("status", "--json")
+    assert (code, report["objects"], report["indexed"], report["alarms"]) == (0, {"done": 3}, None, None)
+
+
+def test_an_audit_that_cannot_ask_opensearch_does_not_say_that_anything_differs(
+    functions: Functions, logs: Path, command: Any
+) -> None:
+    command("drop", logs)
+    secret = {"OpenSearchAuth": "basic", "OpenSearchSecretArn": "arn:aws:secretsmanager:us-east-1:1:secret:gone"}
+    vars(functions.deployment)["outputs"] |= secret
+    vars(functions.deployment).pop("search_client")
+    code, _, said = command("audit")
+    assert (code, "cannot be read" in said) == (2, True)
 
 
 def test_status_says_that_there_are_more_objects_than_shown(

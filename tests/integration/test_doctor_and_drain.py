@@ -136,6 +136,20 @@ def test_what_never_arrives_is_told_after_the_patience(world: OnCall) -> None:
     assert len(told) == 5
 
 
+def test_events_whose_index_was_deleted_with_age_are_not_waited_for(world: OnCall, server: RealOpenSearch) -> None:
+    world.deployment.kinesis.increase_stream_retention_period(StreamName="stream", RetentionPeriodHours=168)
+    world.deployment.outputs["IndexRetentionDays"] = "3"  # type: ignore[index]
+    world.drop("drop/old.log", b"one\n")
+    world.read()
+    world.index()
+    server.ask("DELETE", "/drain-text-*")
+    world.world.now += 4 * 86_400
+    world.drop("drop/new.log", b"two\n")
+    world.read()
+    ended, told = drained(world, world.index)
+    assert (ended.ok, ended.objects, told) == (True, 1, ["1 event of 1 object on their way"])
+
+
 def test_readers_at_work_are_waited_for_first(world: OnCall) -> None:
     queue: Any = {"QueueUrl": world.deployment["QueueUrl"]}
     world.deployment.sqs.send_message(**queue, MessageBody="x")

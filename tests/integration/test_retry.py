@@ -4,6 +4,7 @@ import gzip
 import json
 import random
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from infra.cli import dlq
 from infra.cli.deployment import Deployment
 from infra.cli.main import app
 from logflume.ledger import Claim, Ledger
-from logflume.notifications import ObjectRef
+from logflume.notifications import ObjectRef, continuation_body
 from logflume.queues import Queues
+from logflume.stream import StreamRefused
 from logflume.table import Item
 from tests.fakes.intake_world import BUCKET, World
 from tests.fakes.on_call import OnCall, on_call
@@ -32,6 +34,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[OnCall]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(dlq, "WAIT_S", 0)
     with on_call("http://127.0.0.1:9", "logs") as made:
         monkeypatch.setattr(Deployment, "find", lambda _target, _name: made.deployment)
         yield made
@@ -87,6 +90,19 @@ def test_a_failed_object_is_read_again_and_its_message_leaves_the_dead_letter_qu
     assert (item["status"], item["events"], "open" in item, "error" in item) == ("done", 2_000, False, False)
     [left] = world.dead()
     assert json.loads(left["Body"])["object"]["key"] == "drop/another.log"
+
+
+def test_a_message_is_found_though_sqs_asks_only_some_of_its_servers_when_it_is_not_to_wait(
+    here: OnCall, world: World, retry: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def short_poll(params: dict[str, Any], **_: object) -> Any:
+        waits = json.loads(params["body"]).get("WaitTimeSeconds")
+        return None if waits else (SimpleNamespace(status_code=200), {})
+
+    failed(here)
+    monkeypatch.setattr(dlq, "WAIT_S", 1)
+    here.deployment.sqs.meta.events.register("before-call.sqs.ReceiveMessage", short_poll)
+    assert retry("--all-failed")[1]["messages_removed"] == 1
 
 
 @pytest.mark.parametrize("name", [KEY, f"s3://{BUCKET}/{KEY}", "id"])
@@ -185,6 +201,42 @@ def test_all_that_failed_goes_again_and_so_do_messages_that_no_reader_understood
     assert [message["Body"] for message in world.dead()] == ["nonsense"]
     code, report = retry("--all-failed")
     assert (code, report["objects"]) == (0, [])
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_an_object_whose_message_the_queue_gave_up_is_read_again_though_it_did_not_fail(
+    here: OnCall, world: World, retry: Any, others: int
+) -> None:
+    for n in range(others):
+        failed(here, f"drop/{n}.log.gz")
+    ref = here.drop("drop/a.log", b"one\n")
+    world.stream.room, world.stream.refusal = 0, StreamRefused("Kinesis: AccessDenied")
+    here.read()
+    assert world.item(ref)["status"] == "reading"
+    # What SQS does with a message when it was received ten times.
+    world.sqs.purge_queue(QueueUrl=world.queue_url)
+    world.sqs.send_message(QueueUrl=world.dead_url, MessageBody=continuation_body(ref, 0))
+    world.stream.room = 1_000
+    code, report = retry("--all-failed")
+    assert (code, report["sent"], report["messages_removed"]) == (0, 1 + others, 1 + others)
+    here.read()
+    assert world.item(ref)["status"] == "done"
+
+
+def test_the_message_about_an_object_that_is_being_read_stays_until_it_has_ended(
+    here: OnCall, world: World, retry: Any
+) -> None:
+    ref = world.put("drop/a.log", b"one\n")
+    facts: Item = {"bucket": BUCKET, "key": ref.key, "etag": str(ref.etag)}
+    claim = world.ledger.claim(ref.id, 0, world.ledger.now_ms() + 60_000, facts, {"source": "text"})
+    assert isinstance(claim, Claim)
+    world.sqs.send_message(QueueUrl=world.dead_url, MessageBody=continuation_body(ref, 0))
+    assert retry("--all-failed")[1]["messages_removed"] == 0
+    world.ledger.finish(claim, "done", {})
+    _, text = retry("--text", "--all-failed", "--dry-run")
+    assert "1 message in the dead-letter queue about objects that have ended since" in text
+    assert retry("--all-failed")[1]["messages_removed"] == 1
+    assert world.depth(world.dead_url) == 0
 
 
 def test_of_two_at_once_one_sends(here: OnCall, world: World, retry: Any, monkeypatch: pytest.MonkeyPatch) -> None:

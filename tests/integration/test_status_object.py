@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from infra.cli import status
+from infra.cli import dlq, status
 from infra.cli.deployment import Deployment
+from infra.cli.history import Claimed, History
 from infra.cli.main import app
 from infra.cli.rates import Rates
 from logflume.deadletters import DeadLetters, Letter
 from logflume.documents import event_id
-from logflume.ledger import Claim, Position
+from logflume.ledger import TRAIL_BYTES, Claim, Position
 from logflume.notifications import ObjectRef
 from logflume.queues import Queues
 from logflume.table import Item
@@ -50,6 +51,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[OnCall]:
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(status, "recent_rates", lambda _deployment: Rates())
+    monkeypatch.setattr(dlq, "WAIT_S", 0)
     with fake_opensearch() as fake, on_call(fake.url, "logs") as made:
         fake.answer = counting(fake)
         monkeypatch.setattr(Deployment, "find", lambda _target, _name: made.deployment)
@@ -229,3 +231,12 @@ def test_alarms_that_ring_come_with_the_overview(here: OnCall, shown: Any) -> No
     )
     assert shown()["alarms"][0]["name"] == "DlqNotEmpty"
     assert re.search(r"DlqNotEmpty.*runbook", shown("--text"))
+
+
+@pytest.mark.parametrize("shift", range(25))
+def test_a_history_that_was_cut_to_its_newest_end_shows_the_claims_that_are_whole(shift: int) -> None:
+    claims = [Claimed(hop, hop * 1_000, 1_795_248_000_000) for hop in range(100, 400)]
+    trail = " ".join(":".join(map(str, claim)) for claim in claims) + " 400:" + "1" * shift + "1:1"
+    shown = History({"id": "x", "status": "reading", "trail": trail[-TRAIL_BYTES:]}, Position(), 0).claims
+    assert shown[:-1] == claims[len(claims) + 1 - len(shown) :]
+    assert len(shown) > 100

@@ -265,6 +265,14 @@ def test_the_command_writes_files(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.usefixtures("commanded")
+def test_a_file_that_cannot_be_written_is_no_bug_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        app(["dashboard", "--html", f"{tmp_path}/none/a.html"])
+    assert ended.value.code == 1
+    assert "none/a.html: No such file or directory\n" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("commanded")
 def test_the_command_shows_it_in_the_terminal_within_its_width(capsys: pytest.CaptureFixture[str]) -> None:
     app(["dashboard", "--since", "1h"], standalone_mode=False)
     shown_ = capsys.readouterr().out

@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from infra.cli.deployment import REQUIRED_OUTPUTS, Deployment, explain_refusal
 from infra.cli.errors import CommandError, OpenSearchUnreachable
+from infra.cli.main import app
 from infra.local.service import free_port
 
 OUTPUTS = {name: f"the {name}" for name in REQUIRED_OUTPUTS}
@@ -72,6 +73,16 @@ def test_a_stack_without_our_outputs_is_none_of_ours(account: Callable[[Session]
     account(Session({}, "ROLLBACK_COMPLETE"))
     with pytest.raises(CommandError, match=r"\(ROLLBACK_COMPLETE\) has no output DropBucket"):
         Deployment.find("aws", "mine")
+
+
+@pytest.mark.parametrize("command", ["status", "search x", "drop x", "deadletters list", "dashboard", "audit", "pause"])
+def test_a_command_that_finds_no_deployment_ends_as_one_that_could_not_begin(
+    account: Callable[[Session], None], command: str
+) -> None:
+    account(Session(client_error("AccessDenied", "not authorized to perform: cloudformation:DescribeStacks")))
+    with pytest.raises(SystemExit) as ended:
+        app([*command.split(), "--target", "aws", "--deployment", "mine"])
+    assert ended.value.code == 2, "docs/operating.md"
 
 
 @pytest.mark.parametrize("code", ["ExpiredToken", "InvalidClientTokenId", "SignatureDoesNotMatch"])

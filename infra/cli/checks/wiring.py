@@ -86,7 +86,7 @@ def failed_messages(deployment: Deployment) -> Iterable[Finding]:
     if count:
         yield warn(
             f"{number(count, 'message')} in the dead-letter queue: objects that could not be read",
-            "`logflume status --failed` says why; once that is mended, `logflume retry`",
+            "`logflume status --failed` says why; once that is mended, `logflume retry --all-failed`",
         )
     else:
         yield ok("the dead-letter queue is empty")
