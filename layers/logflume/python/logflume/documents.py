@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 from msgspec.json import encode
 
+from logflume import depth
 from logflume.at_once import COLLIDING, Found
 from logflume.batch import Header, Slice
 from logflume.limits import OFFSET_DIGITS
@@ -30,7 +31,7 @@ from logflume.rules import UNPARSED_TIMESTAMP, Event, Rules
 TRUNCATED = "_truncated"
 OUT_OF_RANGE = "_timestamp_out_of_range"
 UNKNOWN_SOURCE = "_source_unknown"
-TOO_DEEP = "_too_deep"  # nested deeper than can be written again
+TOO_DEEP = "_too_deep"  # nested deeper than can be written again, or than OpenSearch could read in time
 
 # Event times outside this window around the object's LastModified go to LastModified's index: one file with odd
 # dates must not create a thousand indices.
@@ -103,7 +104,7 @@ class Documents:
         """The lines' own bytes behind our members, where that is allowed."""
         times = _PLAIN_PROBE.look(piece.events)
         operations = self._untimed(piece.offsets, b"},", [line[1:] for line in piece.events], b"\n")
-        special = {*piece.cut}
+        special = {*piece.cut, *depth.too_deep(piece.events)}
         if times is not None:
             for i, own_time in enumerate(times):
                 if own_time is None or not (own_time is UNSET or self._redate(operations, i, own_time)):
@@ -126,7 +127,7 @@ class Documents:
             texts, actions = self._dates(moments)
         operations = self._timed(piece.offsets, texts, actions, found.before, found.columns, found.behind)
         special = (i for i, moment in enumerate(moments) if moment is None) if None in moments else ()
-        for i in {*piece.cut, *special}:
+        for i in {*piece.cut, *special, *depth.too_deep(piece.events)}:
             offset, event, length = piece.offsets[i], piece.events[i], piece.cut.get(i)
             if length is None:
                 operations.replace(i, self._applied(offset, event, rules))
@@ -200,6 +201,7 @@ class Documents:
                         if self._is_plain(found):
                             del found.members[json_lines.TIMESTAMP]
                             moment, body = found.moment, encode(found.members)[1:]
+                            depth.check(body, found.members)
                         else:
                             special[len(kept)] = self._dated(piece.offsets[i], *found)
                     except RecursionError:
@@ -261,7 +263,10 @@ class Documents:
                     date = timestamps.partition(milliseconds, self._header.index.partition)
                 else:
                     tags.append(OUT_OF_RANGE)
-        return self._operation(date, offset, {json_lines.TIMESTAMP: when, **_merge(found, metadata, tags)})
+        document = {json_lines.TIMESTAMP: when, **_merge(found, metadata, tags)}
+        operation = self._operation(date, offset, document)
+        depth.check(operation, document)
+        return operation
 
     def _as_message(self, offset: int, event: bytes, length: int | None, *more: str) -> bytes:
         readable, tags = text.readable(event)
