@@ -4,7 +4,7 @@ from logflume.batch import Header
 from logflume.errors import LogflumeError
 from logflume.ledger import Position
 from logflume.limits import STEP_BYTES
-from logflume.lineage import Ancestor, Content, Lineage, LineageBusyError, Lineages, chained, content_at, fingerprint
+from logflume.lineage import Ancestor, Lineage, LineageBusyError, Lineages, chained, content_at, fingerprint
 from logflume.steps import Step
 
 
@@ -29,7 +29,7 @@ class Descent:
         self._header = header
         self._candidate: Ancestor | None = None
         self._proving = start.edge > 0 and self.lineage is None  # an earlier reader had found one
-        self._block = (start.edge, start.chain, b"")
+        self._block = self._before = (start.edge, start.chain, b"")
 
     def decide(self, step: Step) -> Lineage | None:
         """The lineage, as soon as this step settles it. Raises `UnprovedError`, `LineageBusyError`."""
@@ -55,7 +55,7 @@ class Descent:
 
     def add(self, step: Step) -> None:
         """The step is read."""
-        self._block = (step.start, self.chain, step.data)
+        self._before, self._block = self._block, (step.start, self.chain, step.data)
         if len(step.data) == STEP_BYTES:
             self.chain = chained(self.chain, step.data)
 
@@ -72,7 +72,8 @@ class Descent:
 
     def bequeath(self, end: int) -> None:
         """Leave to the lineage what was delivered, once the object has ended there."""
-        content: Content | None = content_at(*self._block, end)
+        # An event that was cut by damage may have begun in the block before.
+        content = content_at(*self._block, end) or content_at(*self._before, end)
         if self.mark and content:
             self._lineages.record(self.mark, self._header.object_id, content)
 
