@@ -175,9 +175,9 @@ def table(figures: dict[str, Any]) -> str:
 def main() -> None:
     """Parse the command line and print the model."""
     parser = argparse.ArgumentParser(prog="python -m bench.capacity", description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--gb-per-day", type=float, nargs="+", default=VOLUMES_GB, help="raw, decompressed")
-    parser.add_argument("--object-mb", type=float, default=64, help="raw MB of a dropped object (default: 64)")
-    parser.add_argument("--peak", type=float, default=3, help="the busiest hour over the mean (default: 3)")
+    parser.add_argument("--gb-per-day", type=cost.positive, nargs="+", default=VOLUMES_GB, help="raw, decompressed")
+    parser.add_argument("--object-mb", type=cost.positive, default=64, help="raw MB of a dropped object (default: 64)")
+    parser.add_argument("--peak", type=cost.positive, default=3, help="the busiest hour over the mean (default: 3)")
     parser.add_argument(
         "--measured",
         type=Path,

@@ -223,9 +223,9 @@ def table(estimates: Sequence[Mapping[str, Any]]) -> Table:
 def main() -> None:
     """Parse the command line and print the estimates."""
     parser = argparse.ArgumentParser(prog="python -m bench.cost", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--gb-per-day", type=_positive, nargs="+", default=[1, 100, 1000], help="raw, decompressed")
-    parser.add_argument("--object-mb", type=_positive, default=64, help="raw MB of a dropped object (default: 64)")
-    parser.add_argument("--peak", type=_positive, default=3, help="the busiest hour over the mean (default: 3)")
+    parser.add_argument("--gb-per-day", type=positive, nargs="+", default=[1, 100, 1000], help="raw, decompressed")
+    parser.add_argument("--object-mb", type=positive, default=64, help="raw MB of a dropped object (default: 64)")
+    parser.add_argument("--peak", type=positive, default=3, help="the busiest hour over the mean (default: 3)")
     parser.add_argument("--vpc-zones", type=int, default=0, help="availability zones with VPC endpoints (default: 0)")
     parser.add_argument("--measured", type=Path, help="a report of bench.pipeline, for your own kind of log")
     parser.add_argument("--json", action="store_true", help="print JSON, with every term")
@@ -240,7 +240,8 @@ def main() -> None:
         Console().print(table(estimates))
 
 
-def _positive(text: str) -> float:
+def positive(text: str) -> float:
+    """An option's number, which must be above zero and finite."""
     number = float(text)
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError("a number above zero")

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,14 @@ def test_a_gigabyte_to_a_petabyte_is_said() -> None:
     figures = capacity.run(ACCESS_LOG)
     assert [figures["volumes"][place]["gb_per_day"] for place in (0, -1)] == [1, 1_000_000]
     assert len(capacity.table(figures).splitlines()) == 1 + len(figures["volumes"]) + len(QUOTAS)
+
+
+@pytest.mark.parametrize("option", ["--gb-per-day", "--object-mb", "--peak"])
+def test_options_are_numbers_above_zero(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["capacity", option, "0"])
+    with pytest.raises(SystemExit) as ended:
+        capacity.main()
+    assert ended.value.code == 2
 
 
 def test_what_was_measured_comes_from_the_kept_result(tmp_path: Path) -> None:
