@@ -269,7 +269,7 @@ def test_two_different_continuations_never_share_an_id(world: World) -> None:
     assert world.item(two)["lineage"] == two.id
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stops=st.lists(st.floats(20, 90), min_size=1, max_size=4), extra=st.integers(0, 2000))
 @example(stops=[30.0, 61.0, 48.0, 48.0], extra=0)
 def test_a_proof_interrupted_anywhere_goes_on(world: World, stops: list[float], extra: int) -> None:

@@ -137,7 +137,7 @@ DATED = st.tuples(TIMES, VALUES).map(lambda pair: json.dumps({"timestamp": pair[
     [b'{"timestamp":"2026-11-21T07:24:59Z",\n"a":[1,\n2]}', b'{"timestamp":"2026-11-21T07:24:59Z","a":"\xff"}'], {}
 )
 @example([b'{"ts":"x","\\u0074s":1795245899,"\\u006cog":1}'], {})
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_lines_of_json(of: Source, events: list[bytes], cut: dict[int, int]) -> None:
     same(of, events, {i: length for i, length in cut.items() if i < len(events)})
 
@@ -159,13 +159,13 @@ LINES_OF_FIELDS = st.tuples(FIELDS, st.one_of(st.integers().map(str), FIELDS), T
 @example([b"},{ 0 2026-11-21T07:24:59Z", b"a 1 2026-11-21T07:24:59Z"])
 @example([b"a  2026-11-21T07:24:59Z", b"  2026-11-21T07:24:59Z", b"  2026-11-21T07:24:59Z"])
 @example([b"odd: 2026-11-21T07:24:59Z", b"a 1795245899 never"])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_rows_of_a_pattern(of: Source, events: list[bytes]) -> None:
     same(of, events)
 
 
 @given(st.lists(FIELDS.filter(lambda text: " " not in text and '"' not in text), min_size=1, max_size=600))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_column_of_many_different_values_is_not_remembered(values: list[str]) -> None:
     """More than fits in what a column remembers, over several chunks: the values are made long."""
     of = ROWS["absent ones"]

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import typer
 from botocore.exceptions import ClientError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.cli import outcomes, redrive
@@ -190,7 +190,6 @@ def test_the_same_event_under_two_reasons_is_one_event(pipeline: Pipeline, comma
     assert command("deadletters", "list", "--json")[1]["events"] == 1
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 2**63)), max_size=8), max_size=4))
 def test_distinct_events_are_counted_exactly(sets: list[list[tuple[str, int]]]) -> None:
     made = []

@@ -31,7 +31,7 @@ def build(layout: list[tuple[bytes, dict[str, Any], int]]) -> tuple[bytes, bytes
 
 
 @given(layout=layouts, chunks=chunkings, step_bytes=steps, name=st.sampled_from(ENGINES))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_every_gzip_layout_comes_out_whole(layout, chunks, step_bytes, name):
     wire, expected = build(layout)
     with engine(name):
@@ -44,7 +44,7 @@ def test_every_gzip_layout_comes_out_whole(layout, chunks, step_bytes, name):
 
 
 @given(layout=layouts, chunks=chunkings, other_chunks=chunkings, step_bytes=steps, pick=st.randoms())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_a_resume_at_any_edge_goes_on_with_the_same_bytes(layout, chunks, other_chunks, step_bytes, pick):
     wire, expected = build(layout)
     whole = read(
@@ -64,7 +64,7 @@ def test_a_resume_at_any_edge_goes_on_with_the_same_bytes(layout, chunks, other_
 
 
 @given(layout=layouts, chunks=chunkings, step_bytes=steps, name=st.sampled_from(ENGINES), pick=st.randoms())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_resume_without_a_state_skips_to_the_same_bytes(layout, chunks, step_bytes, name, pick):
     wire, expected = build(layout)
     edge = pick.randrange(len(expected) // step_bytes + 1) * step_bytes

@@ -89,7 +89,7 @@ def test_a_cut_loses_no_symbol_of_a_large_block(strategy):
     chunk=st.sampled_from((1, 13, 65_536)),
     step_bytes=st.sampled_from((17, STEP)),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_damaged_object_resumed_at_any_edge_ends_the_same(cut, flip, chunk, step_bytes):
     damaged = bytearray(WIRE)
     if flip:
@@ -183,7 +183,7 @@ def test_a_state_is_not_given_away_once_the_stream_is_known_to_be_corrupt():
 
 
 @given(seed=st.integers(0, 1 << 16), where=st.floats(0, 0.95))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_bytes_before_a_damage_do_not_depend_on_steps_or_chunks(seed, where):
     text = log_lines(200_000, seed)
     wire = bytearray(gzip_member(text, level=1 + seed % 9))

@@ -64,7 +64,7 @@ def test_a_state_with_any_byte_changed_is_not_used(position):
 
 @given(state=st.binary(max_size=200) | st.integers(0, len(STATE) - 1).map(lambda size: STATE[:size]))
 @example(b"")
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_no_bytes_at_all_given_as_a_state_do_harm(state):
     assert resume(state) == "skip"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from logflume.batch import Slice
@@ -53,7 +53,6 @@ def stepped(stream: bytes, step: int) -> list[bytes]:
     return [stream[i : i + step] for i in range(0, len(stream), step)]
 
 
-@settings(deadline=None)
 @given(
     documents=st.lists(st.tuples(values, records, st.sampled_from(styles)), max_size=4),
     between=st.sampled_from(["", "\n", " , "]),
@@ -78,7 +77,6 @@ def test_every_record_under_the_path_and_nothing_else(
     assert all(stream[at : at + length] == event for at, event, length in found)
 
 
-@settings(deadline=None)
 @given(
     documents=st.lists(st.tuples(st.dictionaries(st.just("a"), values), records, st.sampled_from(styles)), max_size=4),
     step=st.integers(1, 200),
@@ -241,7 +239,6 @@ def test_deep_nesting_without_an_end_is_truncated() -> None:
     assert damage.reason == "truncated"
 
 
-@settings(deadline=None)
 @given(
     documents=st.lists(
         st.tuples(st.dictionaries(st.sampled_from("abc"), values), records, st.sampled_from(styles)), max_size=4

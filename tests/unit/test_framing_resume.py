@@ -104,7 +104,7 @@ every_framing = pytest.mark.parametrize(("options", "streams"), FRAMINGS, ids=la
 
 
 @every_framing
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data(), edges=st.lists(st.integers(0, 1 << 12)), limit=st.sampled_from([1, 2, 3, 7, 20, 1000]))
 def test_the_steps_change_nothing(
     options: FramingOptions, streams: st.SearchStrategy[bytes], data: st.DataObject, edges: list[int], limit: int
@@ -121,7 +121,7 @@ def test_the_steps_change_nothing(
 
 
 @every_framing
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data(), edges=st.lists(st.integers(0, 1 << 12)), limit=st.sampled_from([2, 7, 1000]))
 def test_reading_resumes_at_any_boundary_with_its_state(
     options: FramingOptions, streams: st.SearchStrategy[bytes], data: st.DataObject, edges: list[int], limit: int
@@ -135,7 +135,7 @@ def test_reading_resumes_at_any_boundary_with_its_state(
 
 
 @every_framing
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data(), edges=st.lists(st.integers(0, 1 << 12)))
 def test_events_lie_at_their_offsets_and_pass_through_a_batch(
     options: FramingOptions, streams: st.SearchStrategy[bytes], data: st.DataObject, edges: list[int]

@@ -104,7 +104,7 @@ def test_cloudtrail_is_one_document(events: int) -> None:
     assert document_ == {"Records": [json.loads(record) for record in lines("cloudtrail", events)]}
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.data(), st.sampled_from(sorted(KINDS)), st.integers(1, 60), st.integers(1, 20))
 def test_any_number_of_members_holds_the_same_bytes(
     data: st.DataObject, kind: str, events: int, piece_events: int

@@ -82,7 +82,7 @@ WORLD = HttpWorld()
 HEADERS = {"content-type", "x-elastic-product", "allow", "accept", "accept-encoding"}
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(requests())
 def test_any_request_is_answered_and_its_answer_is_true(request: Request) -> None:
     WORLD.stream.records.clear()

@@ -82,9 +82,7 @@ def fuzz(operation: str, mode: GenerationMode, world: HttpWorld, **fixed: Any) -
     """The statuses of so many requests, all of which passed the checks; what is not `fixed` is made up."""
     app = App(world)
 
-    @settings(
-        max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, suppress_health_check=[*HealthCheck]
-    )
+    @settings(max_examples=EXAMPLES, derandomize=True, database=None, suppress_health_check=[*HealthCheck])
     @given(OPERATIONS[operation].as_strategy(mode, **fixed))
     def tried(case: Case[Any]) -> None:
         case.call_and_validate(app=app, checks=CHECKS)

@@ -154,7 +154,7 @@ events = st.builds(
     st.sampled_from(["text", "json"]),
     st.integers(600, 20_000),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_only_a_single_document_is_ever_larger_than_a_bodys_limit(
     of_records: list[list[bytes]], parser: str, limit: int
 ) -> None:

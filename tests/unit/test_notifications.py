@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote_plus
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from logflume.errors import NotificationError
@@ -270,20 +270,17 @@ def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return copy
 
 
-@settings(deadline=None)
 @given(json_values)
 def test_no_json_makes_it_raise(value: Any) -> None:
     assert all(isinstance(message, UnknownMessage) for message in parse_event(value))
     refused(value)
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_no_body_makes_it_raise(body: str) -> None:
     refused(body)
 
 
-@settings(deadline=None)
 @given(st.data(), st.sampled_from(sorted(EXPECTED)), json_values)
 def test_no_damage_to_a_real_event_makes_it_raise(data: st.DataObject, name: str, value: Any) -> None:
     event = sample(name)
@@ -295,7 +292,6 @@ def test_no_damage_to_a_real_event_makes_it_raise(data: st.DataObject, name: str
             assert message.reason.isprintable()
 
 
-@settings(deadline=None)
 @given(st.data(), json_values)
 def test_no_damage_inside_a_body_makes_it_raise(data: st.DataObject, value: Any) -> None:
     body = {"Records": [s3_record(versionId="v"), s3_record(key="b.log")]}
@@ -308,14 +304,12 @@ keys = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(
 )
 
 
-@settings(deadline=None)
 @given(keys)
 def test_any_key_survives_s3s_encoding(key: str) -> None:
     record = s3_record(key=quote_plus(key, safe="/-_.*"))
     assert [ref.key for ref in understood({"Records": [record]}).objects] == [key]
 
 
-@settings(deadline=None)
 @given(keys)
 def test_any_key_is_safe_to_log(key: str) -> None:
     assert str(ObjectRef("acme-logs", key)).isprintable()
@@ -325,7 +319,6 @@ def test_any_key_is_safe_to_log(key: str) -> None:
 optional_ints = st.none() | st.integers(0, (1 << 63) - 1)
 
 
-@settings(deadline=None)
 @given(
     st.builds(ObjectRef, st.just("acme-logs"), keys, st.none() | keys, keys, optional_ints, optional_ints),
     st.integers(1, 1000),

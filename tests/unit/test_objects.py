@@ -15,7 +15,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
     ResponseStreamingError,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from urllib3.exceptions import ProtocolError, SSLError
 
@@ -187,7 +187,6 @@ def longest_standstill(script: list[Exception | tuple[int, Exception | None]]) -
     return longest
 
 
-@settings(deadline=None)
 @given(
     st.binary(max_size=1200),
     st.integers(0, 1300),

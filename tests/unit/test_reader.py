@@ -117,7 +117,7 @@ def test_what_read_an_object_is_gone_with_it_without_a_collection(form: str) -> 
 
 
 @pytest.mark.parametrize("form", STORED)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(stops=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 12)), max_size=6))
 def test_interrupted_and_killed_anywhere_it_goes_on_without_a_gap(form: str, stops: list[tuple[int, int]]) -> None:
     """Each stop: time runs out after so many looks at the clock, and Kinesis took only so many records by then."""

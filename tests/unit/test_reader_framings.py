@@ -109,7 +109,7 @@ def test_every_event_arrives_with_the_context_that_holds_for_it(name: str) -> No
 
 
 @pytest.mark.parametrize("name", OBJECTS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(stops=st.lists(st.tuples(st.integers(1, 6), st.integers(0, 9)), max_size=5))
 def test_interrupted_and_killed_anywhere_it_goes_on_without_a_gap(name: str, stops: list[tuple[int, int]]) -> None:
     """Each stop: time runs out after so many looks at the clock, and Kinesis took only so many records by then."""

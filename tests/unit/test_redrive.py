@@ -490,7 +490,7 @@ kills = st.none() | st.tuples(st.integers(0, 6), st.booleans())
 sources = st.sampled_from([None, *NAMES])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     given_world=worlds(),
     first=st.tuples(sources, kills),
