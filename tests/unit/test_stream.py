@@ -188,7 +188,8 @@ def test_records_spread_evenly_over_shards() -> None:
     for call in kinesis.calls:
         for record in call:
             shard_counts[int(record["ExplicitHashKey"]) * 8 >> 128] += 1
-    assert max(shard_counts) - min(shard_counts) <= 2
+    # The first place is random; 3 is the most from any of them, tried with a record on each side of every edge.
+    assert max(shard_counts) - min(shard_counts) <= 3
 
 
 def test_at_the_deadline_nothing_begins_and_nothing_is_waited_for() -> None:
