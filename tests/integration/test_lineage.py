@@ -103,14 +103,19 @@ def test_a_shorter_file_is_no_continuation(world: World) -> None:
     assert world.item(short)["lineage"] == short.id
 
 
+def interrupted_at_its_very_end(world: World, ref: ObjectRef) -> None:
+    """Read an object of two steps in the time for them, and for nothing more."""
+    world.ticks = 45.0
+    read(world, ref)
+    assert (world.item(ref)["status"], world.item(ref)["offset"]) == ("reading", 2 * STEP_BYTES)
+    world.ticks = 0.0
+
+
 def test_a_shorter_file_whose_proof_is_interrupted_at_its_very_end_is_delivered(world: World) -> None:
     read(world, world.put("drop/a.log", BIG))
     beginning = BIG[: 2 * STEP_BYTES]
     short = world.put("drop/b.log", beginning)
-    world.ticks = 45.0
-    read(world, short)
-    assert (world.item(short)["status"], world.item(short)["offset"]) == ("reading", len(beginning))
-    world.ticks = 0.0
+    interrupted_at_its_very_end(world, short)
     read(world, short)
     item = world.item(short)
     assert (item["status"], item["lineage"], item["events"]) == ("done", short.id, len(beginning.splitlines()))
@@ -120,10 +125,7 @@ def test_a_copy_of_what_was_interrupted_at_its_very_end_adds_nothing(world: Worl
     """The last reader of the first one had no step; where the copy is as long, neither has it one to prove it with."""
     content = BIG[: 2 * STEP_BYTES - 1] + b"\n"
     first = world.put("drop/a.log", content)
-    world.ticks = 45.0
-    read(world, first)
-    assert (world.item(first)["status"], world.item(first)["offset"]) == ("reading", len(content))
-    world.ticks = 0.0
+    interrupted_at_its_very_end(world, first)
     read(world, first)
     copy = world.put("drop/b.log", content)
     read(world, copy)

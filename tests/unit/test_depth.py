@@ -32,15 +32,14 @@ def dated(members: str) -> bytes:
 
 
 def built(settings: dict[str, Any], *events: bytes) -> list[dict[str, Any]]:
-    """The documents, without our own members but `tags`."""
+    """The documents, without `@timestamp` and `log`."""
     of = msgspec.convert({"name": "app", "match": ["**"], **settings}, Source)
     batch = header(parser=of.parsing, source="app", modified_ms=1_795_245_900_000)
     piece = Slice([i * 10**6 for i in range(len(events))], [*events], {})
     bodies = Documents(batch, Rules(of)).build(piece).operations.splitlines()[1::2]
     found: list[dict[str, Any]] = [*map(json.loads, bodies)]
     for document in found:
-        del document["@timestamp"]
-        document["log"] = {key: member for key, member in document["log"].items() if key.startswith("a")}
+        del document["@timestamp"], document["log"]
     return found
 
 

@@ -33,7 +33,7 @@ _TIME_IS_UP = "the invocation's time is up"
 
 
 class Interrupted(LogflumeError):
-    """Time is up before the object's end: read on in another invocation."""
+    """Time is up, or the stream refuses, before the object's end: read on in another invocation."""
 
     reason = "interrupted"
 
@@ -117,9 +117,9 @@ def _lines(at: int, state: str) -> Framing:
 class Reading:
     """One claimed object on its way into the stream.
 
-    `read` runs to the object's end, to its damage, or until time is up; `error` then says why it was not the end, and
-    `position` what Kinesis has acknowledged. With `lineages`, the object may continue an earlier one. `framing` makes
-    the object's framing from a boundary and the state there.
+    `read` runs to the object's end, to its damage, until time is up or a batch is refused; `error` then says why it was
+    not the end, and `position` what Kinesis has acknowledged. With `lineages`, the object may continue an earlier one.
+    `framing` makes the object's framing from a boundary and the state there.
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class Reading:
         self.progress.batch_bytes += len(record.data)
 
     def _after(self, step: Step) -> None:
-        """Count the step, write a checkpoint when one is due, and stop when time is up."""
+        """Count the step, write a checkpoint when one is due, and stop where going on would be for nothing."""
         self.progress.raw_bytes += len(step.data)
         self.progress.wire_bytes += step.wire
         reached, now = step.start + len(step.data), self._clock()

@@ -1,7 +1,8 @@
 """Rules: what a source makes of an event - parsed, dated, processed - for sources that say more than "json" or "text".
 
 Contract of `Rules.apply`: an event is dropped only where a processor says so. One that the parser does not take becomes
-`message`, tagged `_parse_failure` with the reason in `log.parse_failure`, and still goes through the processors.
+`message`, tagged `_parse_failure` with the reason in `log.parse_failure`, and still goes through the processors. One
+without the time that its source names, or with one that cannot be read, is tagged, too, and has the object's date.
 """
 
 from functools import cache
